@@ -1,8 +1,11 @@
 /** A command loads what it uses, and nothing of what was not chosen. */
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, expect, it } from "vitest";
+import { packageRoot } from "../src/core/util/paths.js";
 import { loadedBy, UNCHOSEN } from "./support/loaded.js";
 
 const home = mkdtempSync(join(tmpdir(), "hone-loaded-"));
@@ -30,4 +33,15 @@ it("`rollout --expert` loads neither an engine of servers, nor what trains, judg
     files.filter((file) => /^(serve\/(?!openai\/)|guards\/|core\/train\/|core\/learn\/(?!objectives))|vllm/.test(file)),
   ).toEqual([]);
   expect(files.filter((file) => UNCHOSEN.test(file))).toEqual([]);
+});
+
+it("a program that imports the library loads no client for HTTP: a third of the time that importing took", () => {
+  const library = pathToFileURL(join(packageRoot, "dist/src/index.js")).href;
+  const code = `import { createRequire } from "node:module";
+    await import(${JSON.stringify(library)});
+    console.log(JSON.stringify(Object.keys(createRequire(import.meta.url).cache)));`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
+  const files: string[] = JSON.parse(stdout || stderr);
+  expect(files.some((file) => file.includes("/node_modules/better-sqlite3/"))).toBe(true);
+  expect(files.filter((file) => file.includes("/node_modules/undici/"))).toEqual([]);
 });

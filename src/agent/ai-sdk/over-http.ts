@@ -6,7 +6,6 @@ import type { Usage } from "../../serve/answers.js";
 import { eventsOf, join } from "../../serve/openai/events.js";
 import { ChatError } from "../../serve/openai/failure.js";
 import type { Fields } from "../../serve/openai/fields.js";
-import { request as send } from "../../serve/openai/http.js";
 import type { ChatServer } from "../../serve/openai/server.js";
 import type { ChatRequest, writtenCall } from "../../serve/requests.js";
 import type { Turns } from "../../serve/turns.js";
@@ -100,6 +99,8 @@ export function overHttp(server: ChatServer, name: string): Source {
       const signal = abortSignal ? AbortSignal.any([abortSignal, end.signal]) : end.signal;
       const body = { ...request, stream: true, stream_options: { include_usage: true } };
       try {
+        // With its client for HTTP, which a program that imports hone need not load.
+        const { request: send } = await import("../../serve/openai/http.js");
         const chunks = chunksOf(await send(server, "chat/completions", { body, signal }));
         const { done, value: first } = await chunks.next();
         if (done) throw new HoneError("the server's answer is empty");

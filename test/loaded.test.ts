@@ -35,7 +35,7 @@ it("`rollout --expert` loads neither an engine of servers, nor what trains, judg
   expect(files.filter((file) => UNCHOSEN.test(file))).toEqual([]);
 });
 
-it("a program that imports the library loads no client for HTTP: a third of the time that importing took", () => {
+it("a program that imports the library loads no client for HTTP before it asks a server", () => {
   const library = pathToFileURL(join(packageRoot, "dist/src/index.js")).href;
   const code = `import { createRequire } from "node:module";
     await import(${JSON.stringify(library)});

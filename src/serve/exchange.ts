@@ -142,7 +142,9 @@ export class Exchange {
   event(value: object | "[DONE]", name?: string): void {
     this.#stream ??= this.#begin();
     const data = value === "[DONE]" ? value : toJson(value);
-    if (!this.#left) this.#stream.enqueue(encoder.encode(`${name ? `event: ${name}\n` : ""}data: ${data}\n\n`));
+    // A stream that nobody reads ends, also where it begins only now.
+    if (this.#left) this.#stream.error();
+    else this.#stream.enqueue(encoder.encode(`${name ? `event: ${name}\n` : ""}data: ${data}\n\n`));
   }
 
   #begin(): ReadableByteStreamController {

@@ -68,6 +68,24 @@ test("a client that vanishes takes its turn with it, while it runs and while it 
   await server.close();
 });
 
+test("a token that is sampled before its client has left, and comes after, does not keep the server from ending", async () => {
+  const server = await serveTiny();
+  const left = new AbortController();
+  const late = new Promise<void>((came) => {
+    server.model.answer = async (_, { signal, onText }) => {
+      left.abort();
+      await once(signal, "abort");
+      onText?.("The first words.");
+      came();
+      throw signal.reason;
+    };
+  });
+  const stream = { ...endless(), stream: true as const };
+  await expect(server.client.chat.completions.create(stream, { signal: left.signal })).rejects.toThrow();
+  await late;
+  await server.close();
+});
+
 test("a full queue refuses with 429, and takes more when it is not full", async () => {
   const server = await serveTiny({ sequences: 1 });
   // The one seat is taken for as long as the test wants: on a fast machine a turn may end before the queue is full.

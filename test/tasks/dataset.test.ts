@@ -131,6 +131,9 @@ describe("a file of scenarios", () => {
     const whole = file("big.parquet", parquet({ question: ["a", "b"], answer: [7n, 8n] }));
     const big = taskOf(fromFile(whole, { fields: z.object({ answer: z.int() }) }));
     expect((await load(big)).map((one) => (one as unknown as { answer: number }).answer)).toEqual([7, 8]);
+    const floats = file("floats.parquet", parquet({ question: ["a", "b"], answer: [1e17, 0.5] }));
+    const any = taskOf(fromFile(floats, { fields: z.object({ answer: z.unknown() }) }));
+    expect((await load(any)).map((one) => (one as unknown as { answer: number }).answer)).toEqual([1e17, 0.5]);
   });
 
   it("has an integer that a number would round as a text of its digits, whatever its format", async () => {

@@ -13,6 +13,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { OpenFile } from "../util/files.js";
 import { packageRoot } from "../util/paths.js";
+import { OWN_PYTHON } from "../util/run.js";
 
 /** After the program's exit its last lines may still be under way. Milliseconds. */
 const DRAIN_MS = 500;
@@ -54,13 +55,8 @@ export class PythonChild {
       stdio: ["ignore", log, log, "pipe", "pipe"],
       env: {
         ...process.env,
-        // Not the shell's, as in `run`: modules of another Python would come before those of hone's environment.
+        ...OWN_PYTHON,
         PYTHONPATH: join(packageRoot, "native"),
-        PYTHONHOME: undefined,
-        // 2 leaves out the docstrings, without which transformers is not imported.
-        PYTHONOPTIMIZE: undefined,
-        // Node's names of files are UTF-8 whatever the language of the shell.
-        PYTHONUTF8: "1",
         PYTHONUNBUFFERED: "1",
         // Images and shells set this for scripts of their own. Here each start would compile PyTorch's modules anew, for half a minute.
         PYTHONDONTWRITEBYTECODE: "",

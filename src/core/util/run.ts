@@ -22,14 +22,19 @@ export interface RunChoice {
   readonly signal?: AbortSignal | undefined;
 }
 
+/**
+ * The environment of a Python that is not the shell's: modules of another would come before its own, 2 of PYTHONOPTIMIZE leaves out
+ * the docstrings, without which transformers is not imported, and Node's names of files are UTF-8 whatever the shell's language.
+ */
+export const OWN_PYTHON = { PYTHONPATH: undefined, PYTHONHOME: undefined, PYTHONOPTIMIZE: undefined, PYTHONUTF8: "1" };
+
 /** Runs a program to its end, at the latest this process's. Never throws: a program that does not exist is an exit code too. */
 export function run(
   program: string,
   args: readonly string[],
   { env, inherits = process.env, onLine, signal }: RunChoice = {},
 ): Promise<Finished> {
-  // PYTHONPATH and the like of the user's shell must not reach hone's environment.
-  const { PYTHONHOME: _home, PYTHONPATH: _path, PYTHONDONTWRITEBYTECODE: _compiled, ...inherited } = inherits;
+  const inherited = { ...inherits, ...OWN_PYTHON, PYTHONDONTWRITEBYTECODE: undefined };
   return new Promise((resolve) => {
     const { process: child, kill } = spawnTied(program, args, {
       stdio: ["ignore", "pipe", "pipe"],

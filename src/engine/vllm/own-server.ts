@@ -3,6 +3,7 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import type { Readable } from "node:stream";
 import type { OwnServerOptions, VllmOptions } from "../../core/engine/engine.js";
 import { HoneError, messageOf } from "../../core/util/errors.js";
+import { OWN_PYTHON } from "../../core/util/run.js";
 import { spawnTied } from "../../core/util/tied.js";
 import { awakeTime } from "../../core/util/time-limit.js";
 import { HttpClient } from "../http.js";
@@ -112,8 +113,7 @@ export class OwnServer {
     const running = spawnTied(python, this.#arguments(), {
       stdio: ["ignore", "pipe", "pipe"],
       ownGroup: true,
-      // Modules of the shell's Python would come before those of vLLM's environment.
-      env: { ...process.env, PYTHONPATH: undefined, PYTHONHOME: undefined, ...environment },
+      env: { ...process.env, ...OWN_PYTHON, ...environment },
     });
     this.#running = running;
     for (const stream of [running.process.stdout as Readable, running.process.stderr as Readable]) {

@@ -1,7 +1,7 @@
 /** vLLM servers that are killed while they play, and come back: on stand-ins. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { LocalEngine, OwnServerOptions } from "../../../src/core/engine/engine.js";
 import { Board } from "../../../src/engine/vllm/board.js";
 import { freePort } from "../../support/free-port.js";
@@ -108,7 +108,9 @@ describe("vLLM servers that die", () => {
     const settings = JSON.stringify({ model, port: await freePort(), contextPerSequence: CONTEXT });
     const standIn = `'${process.execPath}' '${join(import.meta.dirname, "stand-in.mjs")}' '${settings}'`;
     const once = `[ -e ${folder}/pid ] && { echo Error: no memory; exit 1; }\necho $$ > ${folder}/pid\nexec ${standIn}\n`;
-    writeFileSync(python, `#!/bin/sh\n${once}`, { mode: 0o755 });
+    const kept = "echo $PYTHONPATH$PYTHONHOME$PYTHONOPTIMIZE $PYTHONUTF8";
+    writeFileSync(python, `#!/bin/sh\n${kept}\n${once}`, { mode: 0o755 });
+    for (const name of ["PYTHONPATH", "PYTHONHOME", "PYTHONOPTIMIZE", "PYTHONUTF8"]) vi.stubEnv(name, "0");
     const own: OwnServerOptions = {
       ...{ python, folder, dtype: "float32", gpu: false, memoryShare: 0.5, rests: "stays", environment: {} },
       logFile: join(folder, "vllm.log"),
@@ -116,6 +118,9 @@ describe("vLLM servers that die", () => {
     const log: string[] = [];
     const urls = [`http://127.0.0.1:${JSON.parse(settings).port}`];
     const engine = await open([], { own, urls }, log);
+    vi.unstubAllEnvs();
+    // It takes nothing of the shell's Python, and names of files as Node has them.
+    expect(readFileSync(own.logFile, "utf8")).toMatch(/^1\n/);
     const sequence = engine.open(prompt());
     process.kill(Number(readFileSync(join(folder, "pid"), "utf8")), "SIGKILL");
     await expect.poll(() => log.at(-1)).toContain("for the 6th time (Error: no memory) and is not started again");

@@ -3,14 +3,14 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { TASK_SECONDS } from "../core/config/defaults.js";
+import { type OWN_TASKS, TASK_SECONDS } from "../core/config/defaults.js";
 import type { AnyTask, PlainOptions, Scenario, ScenarioIo } from "../core/task/task.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import { importUserFile } from "../core/util/user-file.js";
 import { type TimeAllowed, timed, timedNow } from "../core/util/watch.js";
 
 /** Built-in tasks, each loaded when it is chosen. */
-const builtIn: Readonly<Record<string, () => Promise<AnyTask>>> = {
+const builtIn: Readonly<Record<(typeof OWN_TASKS)[number], () => Promise<AnyTask>>> = {
   email: async () => (await import("../email/email-task.js")).emailTask,
   openenv: async () => (await import("../agent/openenv/task.js")).openEnv(),
 };
@@ -38,7 +38,7 @@ function isTask(value: unknown): value is AnyTask {
  * @throws HoneError when it has no task, or its code fails or takes longer
  */
 export async function loadTask(reference: string, seconds = TASK_SECONDS): Promise<AnyTask> {
-  if (Object.hasOwn(builtIn, reference)) return await (builtIn[reference] as () => Promise<AnyTask>)();
+  if (Object.hasOwn(builtIn, reference)) return await builtIn[reference as keyof typeof builtIn]();
   const file = resolve(reference);
   if (!existsSync(file)) {
     throw new UsageError(

@@ -29,12 +29,17 @@ describe("what a run is begun with", () => {
     const before = process.cwd();
     mkdirSync(join(home, "qwen2.5-0.5b"));
     mkdirSync(join(home, "email"));
+    writeFileSync(join(home, "openenv"), "");
+    // Its index.ts is the task's file.
+    mkdirSync(join(home, "folder"));
     writeFileSync(join(home, "task.ts"), "");
     process.chdir(home);
     try {
       expect(withAbsolutePaths({ model: "qwen2.5-0.5b" }).model).toBe("qwen2.5-0.5b");
       expect(withAbsolutePaths({ model: "./qwen2.5-0.5b" }).model).toBe(resolve("qwen2.5-0.5b"));
       expect(withAbsolutePaths({ task: "email" }).task).toBe("email");
+      expect(withAbsolutePaths({ task: "openenv" }).task).toBe("openenv");
+      expect(withAbsolutePaths({ task: "folder" }).task).toBe(resolve("folder"));
       expect(withAbsolutePaths({ task: "task.ts" }).task).toBe(resolve("task.ts"));
       const opened = { task: emailTask, options: { seed: 1, home }, scenarios: [], mcp: undefined, servers: undefined };
       expect(openedTask({ ...opened, reference: "email" }).reference).toBe("email");

@@ -3,6 +3,9 @@
 /** The model that comes with hone. */
 export const DEFAULT_MODEL = "tiny";
 
+/** Tasks that come with hone, by name. */
+export const OWN_TASKS = ["email", "openenv"] as const;
+
 /** Default tokens of a conversation, if the model supports as many. */
 export const CONTEXT = 8192;
 

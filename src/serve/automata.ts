@@ -1,146 +1,29 @@
 /**
- * Regular languages: patterns of JSON Schema and their intersections, as deterministic automata. A grammar made of one has a
- * single way to read a text, so that it costs little while tokens are sampled.
+ * Regular languages as expressions, whose derivatives are the states of their automata (Brzozowski, "Derivatives of regular
+ * expressions", 1964). A grammar made of such an automaton has a single way to read a text, so that it costs little while tokens
+ * are sampled.
  */
-import { CharSet, DFA, JS, NFA, TooManyNodesError } from "refa";
-import { translated, Untranslatable } from "../chat/patterns.js";
-
-export type Language = DFA;
+import { CharSet } from "refa";
 
 const MAXIMUM = 0x10ffff;
 /** States of one automaton at most: each becomes a rule of the grammar. */
 const MOST_STATES = 2000;
-
-/** Repetitions of what has an assertion in it, which are written out. */
-const MOST_UNROLLED = 4;
-/** Steps of work over all automata of a request: a tenth or two of a second of the thread that serves all requests. */
+/** Steps of work over all languages of a request: a tenth or two of a second of the thread that serves all requests. */
 const MOST_STEPS = 300_000;
 /** Steps that no part takes from those behind it, or half of what is left: what comes to nothing may cost all of its own. */
 const LEFT = 50_000;
-/** Steps for a node of each kind beside its transitions, and for an automaton however small. As measured: about a microsecond each. */
-const NFA_NODE = 10;
-const DFA_NODE = 50;
-const AUTOMATON = 500;
-/** Transitions that are looked at in one step. */
-const AT_ONCE = 8;
+/** Ranges of characters, each in one of several sets, that are looked at in one step. */
+const AT_ONCE = 4;
+const ZERO = 0x30;
 
-type Expression = ReturnType<JS.Parser["parse"]>["expression"];
-type Concatenation = Expression["alternatives"][number];
-type Element = Concatenation["elements"][number];
-
-/** A pattern that is none, or with a part that has no automaton here. */
+/** What has no automaton here. */
 export class Unwritable extends Error {}
-/** A pattern whose automaton would be too large. */
+
 class TooLarge extends Unwritable {
   constructor() {
     super("its grammar would be too large");
   }
 }
-
-/** What is known of the place in a text: its beginning, behind its beginning, or neither. */
-type Place = "beginning" | "behind" | "unknown";
-
-/** What automata cost, counted while they are made: the same on every machine. */
-export class Work {
-  #steps = 0;
-  #most = MOST_STEPS;
-
-  get steps(): number {
-    return this.#steps;
-  }
-
-  /** Whether nothing may be made any more. */
-  get over(): boolean {
-    return this.#steps + AUTOMATON > MOST_STEPS;
-  }
-
-  /** What would cost more than is left is not begun. @throws TooLarge */
-  spend(steps: number): void {
-    if (this.#steps + steps > this.#most) throw new TooLarge();
-    this.#steps += steps;
-  }
-
-  /** What a part of the request makes, with work left for the others. */
-  part<T>(make: (work: Work) => T): T {
-    this.#most = MOST_STEPS - Math.min(LEFT, (MOST_STEPS - this.#steps) / 2);
-    try {
-      return make(this);
-    } finally {
-      this.#most = MOST_STEPS;
-    }
-  }
-}
-
-/** Nodes of an automaton, each for some steps. */
-function nodesFor<T extends NFA.Node | DFA.Node>(inner: { createNode(): T }, work: Work, steps: number) {
-  return {
-    createNode: () => {
-      work.spend(steps);
-      return inner.createNode();
-    },
-  };
-}
-const nfaNodes = (work: Work, steps = NFA_NODE) => nodesFor(new NFA.LimitedNodeFactory(2 * MOST_STATES), work, steps);
-export const dfaNodes = (work: Work, steps: number) => nodesFor(new DFA.LimitedNodeFactory(MOST_STATES), work, steps);
-export const options = { maxCharacter: MAXIMUM };
-
-interface Size {
-  readonly nodes: number;
-  readonly transitions: number;
-}
-
-function sizeOf(automaton: NFA | DFA): Size {
-  const size = { nodes: 0, transitions: 0 };
-  for (const { out } of automaton.nodes()) {
-    size.nodes++;
-    size.transitions += out instanceof Map ? out.size : out.entryCount;
-  }
-  return size;
-}
-
-/** Steps for a node of a copy. */
-const perCopy = ({ nodes, transitions }: Size) => NFA_NODE + Math.ceil(transitions / nodes);
-
-/** Steps for a node of an intersection, which has the pairs of transitions of two nodes. */
-const perPair = (a: Size, b: Size) => DFA_NODE + Math.ceil((a.transitions / a.nodes) * (b.transitions / b.nodes));
-
-/** Runs work that may make too many states. */
-function limited<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw error instanceof TooManyNodesError ? new TooLarge() : error;
-  }
-}
-
-function minimal(dfa: DFA, work: Work): DFA {
-  const { nodes, transitions } = sizeOf(dfa);
-  work.spend(Math.ceil((transitions * Math.log2(nodes + 1)) / AT_ONCE));
-  dfa.minimize();
-  return dfa;
-}
-
-function deterministic(nfa: NFA, work: Work): DFA {
-  const size = sizeOf(nfa);
-  const ranges = new Set<number>();
-  const sets = new Set<CharSet>();
-  for (const { out } of nfa.nodes()) {
-    for (const set of out.values()) {
-      if (sets.has(set)) continue;
-      sets.add(set);
-      for (const { min, max } of set.ranges) ranges.add(min).add(max + 1);
-    }
-  }
-  // Each set is compared with each range; a state stands for nodes of the automaton, all of them at most.
-  work.spend(Math.ceil((sets.size * ranges.size) / AT_ONCE));
-  return minimal(DFA.fromFA(nfa, dfaNodes(work, DFA_NODE + Math.ceil(size.transitions / AT_ONCE))), work);
-}
-
-/** @throws TooLarge */
-export const intersection = (a: Language, b: Language, work: Work): Language =>
-  limited(() => minimal(DFA.fromIntersection(a, b, dfaNodes(work, perPair(sizeOf(a), sizeOf(b)))), work));
-
-const allTexts = () => NFA.all(options);
 
 /** Characters from one to another. */
 export interface Range {
@@ -151,187 +34,260 @@ export interface Range {
 export const setOf = (ranges: readonly Range[]) => CharSet.empty(MAXIMUM).union(ranges);
 export const charactersOf = (codes: readonly number[]) => setOf(codes.map((code) => ({ min: code, max: code })));
 
-/** Texts of any characters but some. */
-export const textsWithout = (ranges: readonly Range[], work: Work): Language => {
-  const nfa = NFA.fromCharSet(setOf(ranges).negate(), nfaNodes(work));
-  nfa.quantify(0, Number.POSITIVE_INFINITY, nfaNodes(work));
-  return deterministic(nfa, work);
+const digits = Array.from({ length: 10 }, (_, digit) => charactersOf([ZERO + digit]));
+
+type Form =
+  | { readonly kind: "set"; readonly characters: CharSet }
+  | { readonly kind: "sequence"; readonly first: Language; readonly then: Language }
+  | { readonly kind: "any" | "all"; readonly parts: readonly Language[] }
+  | { readonly kind: "not"; readonly other: Language }
+  | { readonly kind: "repeated"; readonly once: Language; readonly least: number; readonly most: number }
+  /** Digits that leave no remainder behind those that left this one. */
+  | { readonly kind: "multiple"; readonly divisor: number; readonly remainder: number };
+
+/** Texts; those that are alike in form are one object. */
+export type Language = Form & {
+  readonly id: number;
+  /** Whether the text without characters is one of them. */
+  readonly hasEmpty: boolean;
 };
-
-/** The place behind an element: what may have read nothing leaves it open. */
-const next = (place: Place, element: Element): Place =>
-  place === "behind" || element.type === "Assertion" ? place : "unknown";
-
-const hasAssertion = (element: Element): boolean =>
-  element.type === "Assertion" ||
-  ("alternatives" in element && element.alternatives.some(({ elements }) => elements.some(hasAssertion)));
-
-/** Whether an assertion is `^`: no character stands before. */
-const isBeginning = (element: Element): boolean =>
-  element.type === "Assertion" &&
-  element.kind === "behind" &&
-  element.negate &&
-  element.alternatives.length === 1 &&
-  element.alternatives[0]?.elements.length === 1 &&
-  element.alternatives[0].elements[0]?.type === "CharacterClass" &&
-  element.alternatives[0].elements[0].characters.isAll;
-
-/** Automata of parts of patterns. */
-class Reading {
-  constructor(readonly work: Work) {}
-
-  copy(nfa: NFA): NFA {
-    return nfa.copy(nfaNodes(this.work, perCopy(sizeOf(nfa))));
-  }
-
-  union(parts: readonly NFA[]): NFA {
-    const [first = NFA.empty(options), ...others] = parts;
-    for (const other of others) first.union(other, nfaNodes(this.work, perCopy(sizeOf(other))));
-    return first;
-  }
-
-  append(first: NFA, second: NFA): NFA {
-    const size = sizeOf(second);
-    // What begins the second is copied for each node that may end the first.
-    this.work.spend(first.finals.size * perCopy(size));
-    first.append(second, nfaNodes(this.work, perCopy(size)));
-    return first;
-  }
-
-  /** What alternatives and the texts behind them read together. */
-  alternatives(list: readonly Concatenation[], place: Place, tail: NFA): NFA {
-    return this.union(list.map(({ elements }) => this.#sequence(elements, place, tail)));
-  }
-
-  /** What an element without assertions reads. */
-  #plain(element: Element): NFA {
-    this.work.spend(Math.ceil(stepsOf(element).transitions / AT_ONCE));
-    const ast = [{ type: "Concatenation" as const, elements: [element] }];
-    return NFA.fromRegex(ast, options, {}, nfaNodes(this.work));
-  }
-
-  /** What elements in their order and the texts behind them read together. An assertion tells of all that follows. */
-  #sequence(elements: readonly Element[], place: Place, tail: NFA): NFA {
-    const places = [place];
-    for (const element of elements) places.push(next(places.at(-1) as Place, element));
-    let read = this.copy(tail);
-    for (const [index, element] of [...elements.entries()].reverse()) {
-      const here = places[index] as Place;
-      if (isBeginning(element)) {
-        if (here === "unknown") throw new Unwritable("a ^ that may stand at the beginning or behind it has no grammar");
-        if (here === "behind") read = NFA.empty(options);
-      } else if (element.type === "Assertion") {
-        if (element.kind === "behind")
-          throw new Unwritable("what looks behind, or at the edge of a word, has no grammar");
-        const ahead = deterministic(this.alternatives(element.alternatives, here, allTexts()), this.work);
-        const size = sizeOf(ahead);
-        if (element.negate) ahead.complement(dfaNodes(this.work, perCopy(size)));
-        const own = deterministic(read, this.work);
-        read = NFA.fromIntersection(own, ahead, nfaNodes(this.work, perPair(sizeOf(own), sizeOf(ahead))));
-      } else if (!hasAssertion(element)) {
-        read = this.append(this.#plain(element), read);
-      } else if (element.type === "Alternation") {
-        read = this.alternatives(element.alternatives, here, read);
-      } else if (element.type === "Quantifier" && element.max <= MOST_UNROLLED) {
-        const after = read;
-        for (let turn = element.max; turn > 0; turn--) {
-          const own = this.alternatives(element.alternatives, turn === 1 ? here : next(here, element), read);
-          read = turn > element.min ? this.union([this.copy(after), own]) : own;
-        }
-      } else {
-        throw new Unwritable("an assertion that is repeated has no grammar");
-      }
-    }
-    return read;
-  }
-}
-
-/** Transitions of an element at most when its repetitions are written out, and whether it may read nothing. */
-function stepsOf(element: Element): { readonly transitions: number; readonly nothing: boolean } {
-  if (!("alternatives" in element)) return { transitions: 1, nothing: false };
-  const each = element.alternatives.map(({ elements }) => elements.map(stepsOf));
-  const transitions = each.flat().reduce((sum, one) => sum + one.transitions, 1);
-  const nothing = each.some((one) => one.every((part) => part.nothing));
-  if (element.type !== "Quantifier") return { transitions, nothing };
-  const times = Number.isFinite(element.max) ? element.max : element.min + 1;
-  // Where a turn may read nothing, each leads to all later ones.
-  return { transitions: transitions * times * (nothing ? times : 1), nothing: nothing || element.min === 0 };
-}
-
-function expressionOf(pattern: string, work: Work): Expression {
-  work.spend(AUTOMATON + pattern.length);
-  try {
-    const { source, flags } = translated(pattern);
-    const parser = JS.Parser.fromLiteral({ source, flags });
-    return parser.parse({ backreferences: "throw", maxNodes: 2 * MOST_STATES }).expression;
-  } catch (error) {
-    if (error instanceof TooManyNodesError) throw error;
-    if (error instanceof Untranslatable) throw new Unwritable(error.message);
-    throw new Unwritable(/backreference/i.test(String(error)) ? "references back have no grammar" : "it is no pattern");
-  }
-}
-
-/**
- * Texts in which a pattern of JSON Schema is found.
- *
- * @throws Unwritable where it has no automaton, TooLarge where that would be too large, or cost too much
- */
-export const patternOf = (pattern: string, work = new Work()): Language =>
-  limited(() => found(expressionOf(pattern, work).alternatives, work));
-
-function found(list: readonly Concatenation[], work: Work): Language {
-  const reading = new Reading(work);
-  const behind = NFA.fromCharSet(CharSet.all(MAXIMUM), nfaNodes(work));
-  reading.append(behind, allTexts());
-  reading.append(behind, reading.alternatives(list, "behind", allTexts()));
-  return deterministic(reading.union([reading.alternatives(list, "beginning", allTexts()), behind]), work);
-}
-
-/** Texts that a regular expression of ours matches from the beginning to the end. */
-export const textsOf = (source: string, work: Work): Language =>
-  limited(() => {
-    const nothing = NFA.fromWords([[]], options, nfaNodes(work));
-    return deterministic(
-      new Reading(work).alternatives(expressionOf(source, work).alternatives, "beginning", nothing),
-      work,
-    );
-  });
-
-/** Texts of whole numbers that a whole number divides, with leading zeros and without. */
-export const multiplesOf = (divisor: number, work: Work): Language =>
-  limited(() => {
-    const builder = new DFA.Builder(dfaNodes(work, DFA_NODE));
-    const remainders = Array.from({ length: divisor }, () => builder.createNode());
-    const [none] = remainders as [DFA.Node];
-    const digits = (node: DFA.Node, remainder: number) => {
-      for (let digit = 0; digit < 10; digit++) {
-        const to = remainders[(10 * remainder + digit) % divisor] as DFA.Node;
-        builder.linkNodes(node, to, CharSet.fromCharacter(MAXIMUM, 0x30 + digit));
-      }
-    };
-    for (const [remainder, node] of remainders.entries()) digits(node, remainder);
-    const negative = builder.createNode();
-    digits(negative, 0);
-    digits(builder.initial, 0);
-    builder.linkNodes(builder.initial, negative, CharSet.fromCharacter(MAXIMUM, 0x2d));
-    builder.makeFinal(none);
-    return DFA.fromBuilder(builder, options);
-  });
 
 export interface State {
   readonly final: boolean;
   readonly edges: readonly { readonly ranges: readonly Range[]; readonly to: number }[];
 }
 
-/** The states of a language with texts, the first of them being the initial one. From each a text can end: no other is kept. */
-export function statesOf(language: Language): readonly State[] {
-  const numbers = new Map([...language.nodes()].map((node, number) => [node, number]));
-  return [...numbers.keys()].map((node) => {
-    const edges = new Map<number, Range[]>();
-    for (const [{ min, max }, to] of node.out) {
-      const number = numbers.get(to) as number;
-      edges.set(number, [...(edges.get(number) ?? []), { min, max }]);
+/** The languages of a request, and what they have cost, in steps that are the same on every machine: about a microsecond each. */
+export class Languages {
+  readonly #known = new Map<string, Language>();
+  readonly #edges = new Map<Language, ReadonlyMap<Language, readonly Range[]>>();
+  #steps = 0;
+  #most = MOST_STEPS;
+  /** No text. */
+  readonly nothing = this.set(CharSet.empty(MAXIMUM));
+  /** The text without characters. */
+  readonly empty = this.#made("empty", { kind: "repeated", once: this.nothing, least: 0, most: 0 }, true);
+  readonly character = this.set(CharSet.all(MAXIMUM));
+  /** All texts. */
+  readonly every = this.repeated(this.character, 0);
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /** @throws TooLarge where that is more than is left */
+  spend(steps: number): void {
+    if (this.#steps + steps > this.#most) throw new TooLarge();
+    this.#steps += steps;
+  }
+
+  /** What a part of the request makes, with work left for the others. @throws Unwritable */
+  part<T>(make: () => T): T {
+    this.#most = MOST_STEPS - Math.min(LEFT, (MOST_STEPS - this.#steps) / 2);
+    try {
+      return make();
+    } catch (error) {
+      // Deeper than the stack.
+      throw error instanceof RangeError ? new TooLarge() : error;
+    } finally {
+      this.#most = MOST_STEPS;
     }
-    return { final: language.finals.has(node), edges: [...edges].map(([to, ranges]) => ({ ranges, to })) };
-  });
+  }
+
+  /** What no request can make dear, at no request's cost. */
+  free<T>(make: () => T): T {
+    const [steps, most] = [this.#steps, this.#most];
+    this.#most = Number.POSITIVE_INFINITY;
+    try {
+      return make();
+    } finally {
+      this.#steps = steps;
+      this.#most = most;
+    }
+  }
+
+  #made(key: string, form: Form, hasEmpty: boolean): Language {
+    const known = this.#known.get(key);
+    if (known) return known;
+    this.spend(2);
+    const made = { ...form, id: this.#known.size, hasEmpty };
+    this.#known.set(key, made);
+    return made;
+  }
+
+  /** A character of a set. */
+  set(characters: CharSet): Language {
+    this.spend(Math.ceil(characters.ranges.length / AT_ONCE));
+    return this.#made(`[${characters.toRangesString()}]`, { kind: "set", characters }, false);
+  }
+
+  /** One text. */
+  text(text: string): Language {
+    return this.sequence(...[...text].map((one) => this.set(charactersOf([one.codePointAt(0) as number]))));
+  }
+
+  /** A digit from one to another. */
+  digits(least: number, most = 9): Language {
+    return least > most ? this.nothing : this.set(setOf([{ min: ZERO + least, max: ZERO + most }]));
+  }
+
+  sequence(...parts: readonly Language[]): Language {
+    return parts.reduceRight((then, first) => this.#followed(first, then), this.empty);
+  }
+
+  #followed(first: Language, then: Language): Language {
+    if (first === this.nothing || then === this.nothing) return this.nothing;
+    if (first === this.empty) return then;
+    if (then === this.empty || (first === this.every && then === this.every)) return first;
+    if (first.kind === "sequence") return this.#followed(first.first, this.#followed(first.then, then));
+    const hasEmpty = first.hasEmpty && then.hasEmpty;
+    return this.#made(`${first.id}.${then.id}`, { kind: "sequence", first, then }, hasEmpty);
+  }
+
+  any(parts: readonly Language[]): Language {
+    return this.#joined("any", parts, this.nothing, this.every);
+  }
+
+  all(parts: readonly Language[]): Language {
+    return this.#joined("all", parts, this.every, this.nothing);
+  }
+
+  #joined(kind: "any" | "all", parts: readonly Language[], neutral: Language, whole: Language): Language {
+    const flat = new Set(parts.flatMap((one) => (one.kind === kind ? one.parts : [one])));
+    this.spend(Math.ceil(flat.size / 2));
+    flat.delete(neutral);
+    const list = [...flat].sort((a, b) => a.id - b.id);
+    const [only = neutral] = list;
+    if (list.length <= 1) return only;
+    if (flat.has(whole)) return whole;
+    const hasEmpty = kind === "any" ? list.some((one) => one.hasEmpty) : list.every((one) => one.hasEmpty);
+    return this.#made(`${kind} ${list.map(({ id }) => id).join()}`, { kind, parts: list }, hasEmpty);
+  }
+
+  not(other: Language): Language {
+    if (other.kind === "not") return other.other;
+    if (other === this.nothing) return this.every;
+    if (other === this.every) return this.nothing;
+    return this.#made(`not ${other.id}`, { kind: "not", other }, !other.hasEmpty);
+  }
+
+  repeated(once: Language, least: number, most = Number.POSITIVE_INFINITY): Language {
+    if (most === 0 || once === this.empty || (once === this.nothing && least === 0)) return this.empty;
+    if (once === this.nothing || (least === 1 && most === 1)) return once;
+    const fewest = once.hasEmpty ? 0 : least;
+    const form = { kind: "repeated", once, least: fewest, most } as const;
+    return this.#made(`${once.id}{${fewest},${most}}`, form, fewest === 0);
+  }
+
+  /** Digits of numbers that a whole number divides. */
+  multiples(divisor: number, remainder = 0): Language {
+    return this.#made(`${remainder} % ${divisor}`, { kind: "multiple", divisor, remainder }, remainder === 0);
+  }
+
+  /** What may stand behind a character: the derivative. */
+  #behind(character: number, language: Language): Language {
+    this.spend(1);
+    const behind = (one: Language) => this.#behind(character, one);
+    switch (language.kind) {
+      case "set":
+        return language.characters.has(character) ? this.empty : this.nothing;
+      case "sequence": {
+        const { first, then } = language;
+        const whole = this.#followed(behind(first), then);
+        return first.hasEmpty ? this.any([whole, behind(then)]) : whole;
+      }
+      case "any":
+        return this.any(language.parts.map(behind));
+      case "all":
+        return this.all(language.parts.map(behind));
+      case "not":
+        return this.not(behind(language.other));
+      case "repeated": {
+        const { once, least, most } = language;
+        return this.#followed(behind(once), this.repeated(once, Math.max(0, least - 1), most - 1));
+      }
+      case "multiple": {
+        const { divisor, remainder } = language;
+        const digit = character - ZERO;
+        return digit >= 0 && digit < 10 ? this.multiples(divisor, (10 * remainder + digit) % divisor) : this.nothing;
+      }
+    }
+  }
+
+  /** Sets of which one has the first character, or none has it. */
+  #firsts(language: Language): readonly CharSet[] {
+    this.spend(1);
+    switch (language.kind) {
+      case "set":
+        return [language.characters];
+      case "sequence": {
+        const first = this.#firsts(language.first);
+        return language.first.hasEmpty ? [...first, ...this.#firsts(language.then)] : first;
+      }
+      case "any":
+      case "all":
+        return language.parts.flatMap((one) => this.#firsts(one));
+      case "not":
+        return this.#firsts(language.other);
+      case "repeated":
+        return this.#firsts(language.once);
+      case "multiple":
+        return digits;
+    }
+  }
+
+  #edgesOf(language: Language): ReadonlyMap<Language, readonly Range[]> {
+    const known = this.#edges.get(language);
+    if (known) return known;
+    const sets = [...new Set(this.#firsts(language))];
+    this.spend(sets.reduce((sum, { ranges }) => sum + Math.ceil(ranges.length / AT_ONCE), 0));
+    const begins = new Set([0, ...sets.flatMap(({ ranges }) => ranges.flatMap(({ min, max }) => [min, max + 1]))]);
+    this.spend(Math.ceil((begins.size * (sets.length + 2)) / AT_ONCE));
+    const cuts = [...begins, MAXIMUM + 1].sort((a, b) => a - b);
+    /** What is behind a character of the same sets as another is the same. */
+    const alike = new Map<string, Language>();
+    const edges = new Map<Language, Range[]>();
+    for (const [index, min] of cuts.entries()) {
+      if (min > MAXIMUM) break;
+      const key = sets.map((set) => (set.has(min) ? "1" : "0")).join("");
+      const to = alike.get(key) ?? this.#behind(min, language);
+      alike.set(key, to);
+      if (to === this.nothing) continue;
+      const range = { min, max: (cuts[index + 1] as number) - 1 };
+      const ranges = edges.get(to);
+      if (ranges) ranges.push(range);
+      else edges.set(to, [range]);
+    }
+    this.#edges.set(language, edges);
+    return edges;
+  }
+
+  /**
+   * The automaton's states, the first of them being the initial one; none where there is no text. From each a text can end: no other is kept.
+   *
+   * @throws TooLarge
+   */
+  statesOf(language: Language): readonly State[] {
+    const all = new Set([language]);
+    const before = new Map<Language, Language[]>();
+    // Those that are added meanwhile have their turn.
+    for (const state of all) {
+      if (all.size > MOST_STATES) throw new TooLarge();
+      for (const to of this.#edgesOf(state).keys()) {
+        before.set(to, [...(before.get(to) ?? []), state]);
+        all.add(to);
+      }
+    }
+    const ending = new Set([...all].filter(({ hasEmpty }) => hasEmpty));
+    for (const state of ending) for (const one of before.get(state) ?? []) ending.add(one);
+    const kept = [...all].filter((state) => ending.has(state));
+    const numbers = new Map(kept.map((state, number) => [state, number]));
+    return kept.map((state) => ({
+      final: state.hasEmpty,
+      edges: [...this.#edgesOf(state)].flatMap(([next, ranges]) => {
+        const to = numbers.get(next);
+        return to === undefined ? [] : [{ ranges: setOf(ranges).ranges, to }];
+      }),
+    }));
+  }
 }

@@ -7,9 +7,6 @@ import { isFields as isObject } from "./openai/fields.js";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Alternatives of two lists, each with each, at most. */
-const MOST_PAIRS = 64;
-
 /** @param notEnforced told a keyword of the second schema that is left out */
 export type Unmerged = (keyword: string, why: string) => void;
 
@@ -57,7 +54,6 @@ const MERGED = new Map<string, (a: unknown, b: unknown) => unknown>(
     required: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
     additionalProperties: (a, b) => (a === false || b === false ? false : a === true ? b : b === true ? a : both(a, b)),
     items: both,
-    allOf: (a, b) => [...listOf(a), ...listOf(b)],
     pattern: (a, b) => [...listOf(a), ...listOf(b)],
     format: (a, b) => [...new Set([...listOf(a), ...listOf(b)])],
     uniqueItems: (a, b) => a === true || b === true,
@@ -82,11 +78,16 @@ export function merge(a: Json, b: Json, unmerged: Unmerged = () => undefined): J
     const merged = MERGED.get(keyword);
     if (before === undefined) result.set(keyword, value);
     else if (merged) result.set(keyword, merged(before, value));
-    else if (["anyOf", "oneOf"].includes(keyword)) {
-      const pairs = listOf(before).flatMap((one) => listOf(value).map((other) => both(one, other)));
-      if (pairs.length <= MOST_PAIRS) result.set(keyword, pairs);
-      else unmerged(keyword, "it stands beside another with too many alternatives");
-    } else if (toJson(before) !== toJson(value)) unmerged(keyword, "another part of the schema has it too");
+    else if (toJson(before) !== toJson(value)) unmerged(keyword, "another part of the schema has it too");
+  }
+  for (const [one, other] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    const known = isObject(one.properties) ? one.properties : {};
+    const names = isObject(other.properties) ? Object.keys(other.properties) : [];
+    if (one.additionalProperties === false && "properties" in one && names.some((name) => !Object.hasOwn(known, name)))
+      unmerged("additionalProperties", "another part of the schema has more properties");
   }
   return Object.fromEntries(result);
 }

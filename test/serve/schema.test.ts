@@ -11,8 +11,9 @@ import { jsonSchema } from "../../src/chat/json-schema.js";
 import type { Engine } from "../../src/core/engine/engine.js";
 import type { FieldTag } from "../../src/core/rollout/conversation.js";
 import { mapBigints, parseJson, toJson } from "../../src/core/util/json.js";
-import { patternOf, Work } from "../../src/serve/automata.js";
-import { type Bound, numbersWithin } from "../../src/serve/ranges.js";
+import { type Language, Languages } from "../../src/serve/automata.js";
+import { patternOf } from "../../src/serve/expressions.js";
+import { type Bound, numbers, within } from "../../src/serve/ranges.js";
 import { Rules } from "../../src/serve/rules.js";
 import { BadSchema, Converter } from "../../src/serve/schema.js";
 import { prompt, testEngine } from "../engine/support.js";
@@ -442,6 +443,17 @@ describe("a schema that is none is refused with the place", () => {
 });
 
 describe("regular languages", () => {
+  /** Whether a text is read to its end by a language's automaton. */
+  function has(languages: Languages, language: Language): (text: string) => boolean {
+    const states = languages.statesOf(language);
+    return (text) => {
+      const codes = [...text].map((one) => one.codePointAt(0) as number);
+      const next = (at: number | undefined, code: number) =>
+        states[at ?? -1]?.edges.find(({ ranges }) => ranges.some(({ min, max }) => min <= code && code <= max))?.to;
+      return states[codes.reduce<number | undefined>(next, 0) ?? -1]?.final ?? false;
+    };
+  }
+
   const patterns = [
     "^x",
     "ab",
@@ -464,12 +476,12 @@ describe("regular languages", () => {
   test("are those of JavaScript's regular expressions", () => {
     const text = fc.string({ unit: fc.constantFrom(..."ab01.-+\n(x"), maxLength: 9 });
     for (const pattern of patterns) {
-      const language = patternOf(pattern);
+      const languages = new Languages();
+      const isFound = has(languages, patternOf(pattern, languages));
       const expression = new RegExp(pattern, "u");
       fc.assert(
         fc.property(text, (text) => {
-          const codes = [...text].map((one) => one.codePointAt(0) as number);
-          expect([pattern, text, language.test(codes)]).toEqual([pattern, text, expression.test(text)]);
+          expect([pattern, text, isFound(text)]).toEqual([pattern, text, expression.test(text)]);
         }),
       );
     }
@@ -492,8 +504,9 @@ describe("regular languages", () => {
     fc.assert(
       fc.property(fc.array(bound, { maxLength: 2 }), fc.option(number), fc.boolean(), (bounds, other, integer) => {
         const tried = other ?? bounds[0]?.value ?? 0;
-        const language = numbersWithin(bounds, integer, new Work());
-        const accepts = language.test([...written(tried)].map((one) => one.charCodeAt(0)));
+        const languages = new Languages();
+        const all = [numbers(integer, languages), ...bounds.map((one) => within(one, languages))];
+        const accepts = has(languages, languages.all(all))(written(tried));
         const isWhole = Number.isInteger(tried) && Math.abs(tried) < 1e20;
         const expected = bounds.every((one) => isIn(tried, one)) && (integer ? isWhole : Math.abs(tried) < 1e20);
         expect([bounds, tried, integer, accepts]).toEqual([bounds, tried, integer, expected]);

@@ -4,12 +4,11 @@ import {
   characters,
   fail,
   isDict,
-  isKey,
   isText,
   keyOf,
+  Lazy,
   Loop,
   Namespace,
-  Range,
   Tuple,
   text,
   typeName,
@@ -20,6 +19,10 @@ import {
 
 /** What every attribute of an undefined value is: an error. */
 const ofUndefined = (value: Undefined, name: string) => fail(`${value.name} is undefined, so it has no ${name}`);
+
+/** None is a value. */
+export const orUndefined = (value: Value | undefined, name: string): Value =>
+  value === undefined ? new Undefined(name) : value;
 
 /** `a.b`: Python's attribute, else the item. */
 export function attribute(value: Value, name: string): Value {
@@ -32,52 +35,50 @@ export function attribute(value: Value, name: string): Value {
 export function subscript(value: Value, key: Value): Value {
   if (value instanceof Undefined) return ofUndefined(value, text(key));
   const found = item(value, key);
-  if (found === undefined && typeof key === "string") return orUndefined(ownAttribute(value, key), key);
-  return orUndefined(found, isText(key) ? text(key) : `an item of a ${typeName(value)}`);
+  if (found === undefined && isText(key)) return orUndefined(ownAttribute(value, text(key)), text(key));
+  return orUndefined(found, `an item of a ${typeName(value)}`);
 }
-
-/** None is a value. */
-export const orUndefined = (value: Value | undefined, name: string): Value =>
-  value === undefined ? new Undefined(name) : value;
 
 function ownAttribute(value: Value, name: string): Value | undefined {
   if (/^__/.test(name)) return fail(`a template must not look at ${name}`);
-  if (value instanceof Namespace) return value.values.get(name);
-  if (value instanceof Loop) return value.attribute(name);
-  return methodOf(value, name);
+  return value instanceof Namespace || value instanceof Loop ? value.values.get(name) : methodOf(value, name);
 }
 
+/** The place that a value stands for as an index or a bound; undefined where it is no int. */
+const placeOf = (value: Value) => (typeof value === "bigint" || typeof value === "boolean" ? Number(value) : undefined);
+
 function item(value: Value, key: Value): Value | undefined {
-  if (isDict(value)) return isKey(key) ? value.get(keyOf(key)) : undefined;
-  if (value instanceof Range) return unsupported("an item of a range");
-  const all = isText(value) ? characters(text(value)) : value instanceof Tuple ? value.items : value;
-  if (!Array.isArray(all)) return undefined;
-  const index = typeof key === "boolean" ? Number(key) : typeof key === "bigint" ? Number(key) : undefined;
-  return index === undefined ? undefined : all.at(index);
+  if (isDict(value)) {
+    const known = keyOf(key);
+    return known === undefined ? undefined : value.get(known);
+  }
+  if (value instanceof Lazy && value.kind === "range") return unsupported("an item of a range");
+  const all = isText(value) ? characters(text(value)) : value;
+  const index = placeOf(key);
+  return Array.isArray(all) && index !== undefined ? all.at(index) : undefined;
 }
 
 /** `a[start:stop:step]` of a text, a list or a tuple. */
 export function slice(value: Value, bounds: readonly (Value | undefined)[]): Value {
   const [start, stop, step = 1] = bounds.map((bound) => {
     if (bound === undefined || bound === null) return undefined;
-    if (typeof bound === "bigint" || typeof bound === "boolean") return Number(bound);
-    return fail("the bounds of a slice must be whole numbers");
+    return placeOf(bound) ?? fail("the bounds of a slice must be whole numbers");
   });
   if (step === 0) return fail("a slice cannot have the step 0");
   const cut = <T>(all: readonly T[]): T[] => {
-    const clamp = (at: number, least: number, most: number) =>
-      Math.min(Math.max(at < 0 ? at + all.length : at, least), most);
-    const back = step < 0;
-    const [least, most] = back ? [-1, all.length - 1] : [0, all.length];
-    const from = start === undefined ? (back ? most : least) : clamp(start, least, most);
-    const to = stop === undefined ? (back ? least : most) : clamp(stop, least, most);
+    const [least, most] = step < 0 ? [-1, all.length - 1] : [0, all.length];
+    const [first, end] = step < 0 ? [most, least] : [least, most];
+    const placed = (at: number) => Math.min(Math.max(at < 0 ? at + all.length : at, least), most);
     const taken: T[] = [];
-    for (let at = from; back ? at > to : at < to; at += step) taken.push(all[at] as T);
+    const to = stop === undefined ? end : placed(stop);
+    for (let at = start === undefined ? first : placed(start); step < 0 ? at > to : at < to; at += step) {
+      taken.push(all[at] as T);
+    }
     return taken;
   };
   if (typeof value === "string") return cut(characters(value)).join("");
+  if (value instanceof Tuple) return Tuple.from(cut(value));
   if (Array.isArray(value)) return cut(value);
-  if (value instanceof Tuple) return new Tuple(cut(value.items));
-  if (value instanceof Range) return unsupported("a slice of a range");
+  if (value instanceof Lazy && value.kind === "range") return unsupported("a slice of a range");
   return fail(`a value of type ${typeName(value)} has no slices`);
 }

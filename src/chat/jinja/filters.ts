@@ -1,24 +1,24 @@
 /** Jinja's filters, and `tojson` as transformers has it. */
 import { orUndefined, subscript } from "./access.js";
 import { jsonText } from "./json.js";
-import { capitalized, linesOf, optionalText, replaced, stripped, wholeNumber } from "./methods.js";
-import { apply, type Operation } from "./signature.js";
+import { capitalized, linesOf, optionalText, pairsOf, replaced, stripped, wholeNumber } from "./methods.js";
+import { type Operation, operation } from "./signature.js";
 import { holds } from "./tests.js";
 import {
   characters,
   compare,
   equal,
   fail,
-  Generator,
   hashable,
   isDict,
   isNumber,
   isText,
   items,
   type Keywords,
+  Lazy,
   lengthOf,
   Markup,
-  Tuple,
+  numberOf,
   text,
   truth,
   typeName,
@@ -29,12 +29,13 @@ import {
 
 type Filter = Operation<Value>;
 
-const filter = (parameters: readonly string[], run: Filter["run"]): Filter => ({ parameters, run });
+const generator = (all: readonly Value[]) => new Lazy("generator", all);
+const isGenerator = (value: Value) => value instanceof Lazy && value.kind === "generator";
 
-const length = filter([], (value) =>
+const length: Filter = operation([], (value) =>
   BigInt(lengthOf(value) ?? fail(`a value of type ${typeName(value)} has no length`)),
 );
-const orElse = filter(["default_value?", "boolean?"], (value, otherwise = "", falsy = false) =>
+const orElse: Filter = operation(["default_value?", "boolean?"], (value, otherwise = "", falsy = false) =>
   value instanceof Undefined || (truth(falsy) && !truth(value)) ? otherwise : value,
 );
 
@@ -60,21 +61,23 @@ function at(value: Value, path: readonly Value[], otherwise?: Value): Value {
 const folded = (value: Value, withCase: Value | undefined): Value =>
   isText(value) && !truth(withCase ?? false) ? text(value).toLowerCase() : value;
 
-function sorted(all: readonly Value[], keyOf: (one: Value) => Value, reverse: Value | undefined): Value[] {
-  const sign = truth(reverse ?? false) ? -1 : 1;
-  return (
-    all
-      .map((one) => ({ one, key: keyOf(one) }))
-      // Jinja compares lists of keys, and lists have an order where they are equal, whatever is in them.
-      .sort((a, b) => (equal(a.key, b.key) ? 0 : sign * compare(a.key, b.key)))
-      .map(({ one }) => one)
-  );
+/** By what items are compared. */
+function keyBy(attribute: Value | undefined, withCase: Value | undefined): (one: Value) => Value {
+  const path = pathOf(attribute);
+  return (one) => folded(at(one, path), withCase);
 }
 
-const extreme = (sign: 1 | -1) =>
-  filter(["case_sensitive?", "attribute?"], (value, withCase, attribute) => {
-    const path = pathOf(attribute);
-    const key = (one: Value) => folded(at(one, path), withCase);
+function sorted(all: readonly Value[], keyOf: (one: Value) => Value, reverse: Value | undefined): Value[] {
+  const sign = truth(reverse ?? false) ? -1 : 1;
+  // Jinja compares lists of keys, and lists have an order where they are equal, whatever is in them.
+  const order = (a: Value, b: Value) => (equal(a, b) ? 0 : sign * compare(a, b));
+  const keyed = Array.from(all, (one) => ({ one, key: keyOf(one) }));
+  return keyed.sort((a, b) => order(a.key, b.key)).map(({ one }) => one);
+}
+
+const extreme = (sign: 1 | -1): Filter =>
+  operation(["case_sensitive?", "attribute?"], (value, withCase, attribute) => {
+    const key = keyBy(attribute, withCase);
     const [first, ...rest] = items(value);
     if (first === undefined) return new Undefined("the extreme of nothing");
     return rest.reduce((best, one) => (sign * compare(key(one), key(best)) > 0 ? one : best), first);
@@ -138,32 +141,52 @@ function jsonSeparators(given: Value | undefined): readonly [string, string] | n
   return [item, key];
 }
 
+/** `select`, `reject`, `selectattr` and `rejectattr`: the items for which a test holds, or does not. */
+const selecting =
+  (wanted: boolean, byAttribute: boolean): Filter =>
+  (name, value, args, keywords) => {
+    if (keywords.size > 0) return unsupported(`${name} with named arguments`);
+    const path = byAttribute ? pathOf(args[0] ?? fail(`${name} needs the name of an attribute`)) : [];
+    const [test, ...rest] = byAttribute ? args.slice(1) : args;
+    if (!truth(value)) return generator([]);
+    const picks = (one: Value) => {
+      const looked = at(one, path);
+      return test === undefined ? truth(looked) : holds(text(test), looked, rest);
+    };
+    return generator(items(value).filter((one) => picks(one) === wanted));
+  };
+
+/** `map(attribute="a", default=...)` and `map("filter", ...)`. */
+const mapped: Filter = (_, value, [name, ...rest], keywords) => {
+  if (!truth(value)) return generator([]);
+  if (name !== undefined) return generator(items(value).map((one) => filtered(text(name), one, rest, keywords)));
+  const path = pathOf(keywords.get("attribute") ?? fail("map needs a filter or an attribute"));
+  return generator(items(value).map((one) => at(one, path, keywords.get("default"))));
+};
+
 const filters: Readonly<Record<string, Filter>> = {
-  abs: filter([], (value) => {
-    if (typeof value === "number") return Math.abs(value);
-    if (typeof value === "bigint") return value < 0n ? -value : value;
-    return typeof value === "boolean"
-      ? BigInt(value)
-      : fail(`a value of type ${typeName(value)} has no absolute value`);
+  abs: operation([], (value) => {
+    if (!isNumber(value)) return fail(`a value of type ${typeName(value)} has no absolute value`);
+    const number = numberOf(value);
+    return typeof number === "number" ? Math.abs(number) : number < 0n ? -number : number;
   }),
-  capitalize: filter([], (value) => capitalized(text(value))),
+  capitalize: operation([], (value) => capitalized(text(value))),
   count: length,
   d: orElse,
   default: orElse,
-  dictsort: filter(["case_sensitive?", "by?", "reverse?"], (value, withCase, by = "key", reverse) => {
+  dictsort: operation(["case_sensitive?", "by?", "reverse?"], (value, withCase, by = "key", reverse) => {
     if (!isDict(value)) return fail("dictsort is for a dict");
     if (by !== "key" && by !== "value") return fail("dictsort is by key or by value");
-    const pairs = [...value].map((entry) => new Tuple(entry));
-    const place = by === "key" ? 0 : 1;
-    return sorted(pairs, (pair) => folded((pair as Tuple).items[place] as Value, withCase), reverse);
+    const place = by === "key" ? 0n : 1n;
+    return sorted(pairsOf(value), (pair) => folded(subscript(pair, place), withCase), reverse);
   }),
-  first: filter([], (value) => orUndefined(items(value)[0], "the first of nothing")),
-  float: filter(["default?"], (value, otherwise = 0) => floatOf(value, otherwise)),
+  first: operation([], (value) => orUndefined(items(value)[0], "the first of nothing")),
+  float: operation(["default?"], (value, otherwise = 0) => floatOf(value, otherwise)),
   // By place alone: no name begins with a digit.
-  format: filter(["0?", "1?", "2?", "3?", "4?", "5?", "6?", "7?"], (value, ...values) =>
+  format: operation(["0?", "1?", "2?", "3?", "4?", "5?", "6?", "7?"], (value, ...values) =>
     value instanceof Markup ? unsupported("the filter format of a safe text") : formatted(text(value), values),
   ),
-  indent: filter(["width?", "first?", "blank?"], (value, width = 4n, first = false, blank = false) =>
+  indent: operation(["width?", "first?", "blank?"], (value, width = 4n, first = false, blank = false) =>
     indented(
       isText(value) ? text(value) : fail(`a value of type ${typeName(value)} cannot be indented`),
       isText(width) ? text(width) : " ".repeat(wholeNumber(width, 4, "the width")),
@@ -171,30 +194,33 @@ const filters: Readonly<Record<string, Filter>> = {
       truth(blank),
     ),
   ),
-  int: filter(["default?", "base?"], (value, otherwise = 0n, base) =>
+  int: operation(["default?", "base?"], (value, otherwise = 0n, base) =>
     intOf(value, otherwise, wholeNumber(base, 10, "the base")),
   ),
-  items: filter([], (value) => {
-    if (value instanceof Undefined) return new Generator([]);
-    return isDict(value) ? new Generator([...value].map((entry) => new Tuple(entry))) : fail("items is for a dict");
+  items: operation([], (value) => {
+    if (value instanceof Undefined) return generator([]);
+    return isDict(value) ? generator(pairsOf(value)) : fail("items is for a dict");
   }),
-  join: filter(["d?", "attribute?"], (value, between = "", attribute) => {
+  join: operation(["d?", "attribute?"], (value, between = "", attribute) => {
     const path = pathOf(attribute);
     return items(value)
       .map((one) => text(at(one, path)))
       .join(text(between));
   }),
-  last: filter([], (value) =>
-    value instanceof Generator
+  last: operation([], (value) =>
+    isGenerator(value)
       ? fail("a lazy sequence has no last item before it is a list")
       : orUndefined(items(value).at(-1), "the last of nothing"),
   ),
   length,
-  list: filter([], (value) => [...items(value)]),
-  lower: filter([], (value) => text(value).toLowerCase()),
+  list: operation([], (value) => [...items(value)]),
+  lower: operation([], (value) => text(value).toLowerCase()),
+  map: mapped,
   max: extreme(1),
   min: extreme(-1),
-  replace: filter(["old", "new", "count?"], (value, old, by, count) =>
+  reject: selecting(false, false),
+  rejectattr: selecting(false, true),
+  replace: operation(["old", "new", "count?"], (value, old, by, count) =>
     replaced(
       text(value),
       text(old as Value),
@@ -202,19 +228,20 @@ const filters: Readonly<Record<string, Filter>> = {
       count === null ? -1 : wholeNumber(count, -1, "the count"),
     ),
   ),
-  reverse: filter([], (value) => {
+  reverse: operation([], (value) => {
     if (isText(value)) return [...characters(text(value))].reverse().join("");
-    if (value instanceof Generator) return fail("a lazy sequence cannot be reversed before it is a list");
-    return new Generator([...items(value)].reverse());
+    if (isGenerator(value)) return fail("a lazy sequence cannot be reversed before it is a list");
+    return generator([...items(value)].reverse());
   }),
-  safe: filter([], (value) => new Markup(text(value))),
-  sort: filter(["reverse?", "case_sensitive?", "attribute?"], (value, reverse, withCase, attribute) => {
+  safe: operation([], (value) => new Markup(text(value))),
+  select: selecting(true, false),
+  selectattr: selecting(true, true),
+  sort: operation(["reverse?", "case_sensitive?", "attribute?"], (value, reverse, withCase, attribute) => {
     if (typeof attribute === "string" && attribute.includes(",")) return unsupported("sort by several attributes");
-    const path = pathOf(attribute);
-    return sorted(items(value), (one) => folded(at(one, path), withCase), reverse);
+    return sorted(items(value), keyBy(attribute, withCase), reverse);
   }),
-  string: filter([], (value) => (value instanceof Markup ? value : text(value))),
-  title: filter([], (value) =>
+  string: operation([], (value) => (value instanceof Markup ? value : text(value))),
+  title: operation([], (value) =>
     text(value)
       .split(/([-\s({[<]+)/)
       .map((word) => {
@@ -223,7 +250,7 @@ const filters: Readonly<Record<string, Filter>> = {
       })
       .join(""),
   ),
-  tojson: filter(
+  tojson: operation(
     ["ensure_ascii?", "indent?", "separators?", "sort_keys?"],
     (value, ascii = false, indent, separators, sortKeys = false) =>
       jsonText(value, {
@@ -233,50 +260,18 @@ const filters: Readonly<Record<string, Filter>> = {
         sortKeys: truth(sortKeys),
       }),
   ),
-  trim: filter(["chars?"], (value, chars) => stripped(text(value), optionalText(chars, "this argument"), "both")),
-  unique: filter(["case_sensitive?", "attribute?"], (value, withCase, attribute) => {
-    const path = pathOf(attribute);
-    const kept: { one: Value; key: Value }[] = [];
-    for (const one of items(value)) {
-      const key = hashable(folded(at(one, path), withCase));
-      if (!kept.some((other) => equal(other.key, key))) kept.push({ one, key });
-    }
-    return new Generator(kept.map(({ one }) => one));
+  trim: operation(["chars?"], (value, chars) => stripped(text(value), optionalText(chars, "this argument"), "both")),
+  unique: operation(["case_sensitive?", "attribute?"], (value, withCase, attribute) => {
+    const all = items(value).map((one) => ({ one, key: keyBy(attribute, withCase)(one) }));
+    const isFirst = ({ key }: (typeof all)[number], index: number) =>
+      all.findIndex((other) => equal(other.key, hashable(key))) === index;
+    return generator(all.filter(isFirst).map(({ one }) => one));
   }),
-  upper: filter([], (value) => text(value).toUpperCase()),
+  upper: operation([], (value) => text(value).toUpperCase()),
 };
-
-/** `select`, `reject`, `selectattr` and `rejectattr`: the items for which a test holds, or does not. */
-function selected(name: string, value: Value, args: readonly Value[]): Value {
-  const byAttribute = name.endsWith("attr");
-  const path = byAttribute ? pathOf(args[0] ?? fail(`${name} needs the name of an attribute`)) : [];
-  const [test, ...rest] = byAttribute ? args.slice(1) : args;
-  if (!truth(value)) return new Generator([]);
-  const wanted = name.startsWith("select");
-  const picks = (one: Value) => {
-    const looked = at(one, path);
-    return test === undefined ? truth(looked) : holds(text(test), looked, rest);
-  };
-  return new Generator(items(value).filter((one) => picks(one) === wanted));
-}
-
-/** `map(attribute="a", default=...)` and `map("filter", ...)`. */
-function mapped(value: Value, args: readonly Value[], keywords: Keywords): Value {
-  if (!truth(value)) return new Generator([]);
-  const [name, ...rest] = args;
-  if (name !== undefined) return new Generator(items(value).map((one) => filtered(text(name), one, rest, keywords)));
-  const attribute = keywords.get("attribute") ?? fail("map needs a filter or an attribute");
-  const path = pathOf(attribute);
-  return new Generator(items(value).map((one) => at(one, path, keywords.get("default"))));
-}
 
 /** @throws TemplateError for a filter that hone lacks, and for values and arguments that it does not take */
 export function filtered(name: string, value: Value, args: readonly Value[], keywords: Keywords): Value {
-  if (["select", "reject", "selectattr", "rejectattr"].includes(name)) {
-    if (keywords.size > 0) return unsupported(`the filter ${name} with named arguments`);
-    return selected(name, value, args);
-  }
-  if (name === "map") return mapped(value, args, keywords);
   const known = (Object.hasOwn(filters, name) ? filters[name] : undefined) ?? unsupported(`the filter ${name}`);
-  return apply(`the filter ${name}`, known, value, args, keywords);
+  return known(`the filter ${name}`, value, args, keywords);
 }

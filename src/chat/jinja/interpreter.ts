@@ -10,7 +10,6 @@ import type {
   Assignment,
   Body,
   Call,
-  CallBlock,
   Expression,
   ForLoop,
   MacroOf,
@@ -23,15 +22,15 @@ import type {
 import { holds } from "./tests.js";
 import {
   Callable,
+  type Dict,
   fail,
   isDict,
   items,
-  type Key,
   type Keywords,
-  keyOf,
+  Lazy,
   Loop,
   Namespace,
-  Range,
+  neededKey,
   Tuple,
   text,
   truth,
@@ -42,11 +41,6 @@ import {
 } from "./values.js";
 
 const NONE: Keywords = new Map();
-const CONSTANTS: ReadonlyMap<string, Value> = new Map<string, Value>([
-  ...(["true", "True"] as const).map((name): [string, Value] => [name, true]),
-  ...(["false", "False"] as const).map((name): [string, Value] => [name, false]),
-  ...(["none", "None"] as const).map((name): [string, Value] => [name, null]),
-]);
 /** Python's limit of a sandbox. */
 const LONGEST_RANGE = 100_000;
 const COMPARISONS = ["==", "!=", "<", "<=", ">", ">=", "in", "not in"];
@@ -54,52 +48,48 @@ const COMPARISONS = ["==", "!=", "<", "<=", ">", ">=", "in", "not in"];
 class Break {}
 class Continue {}
 
-/** Variables of a loop's pass, a macro or a block; reading goes on in the scope around. */
-class Scope {
-  readonly values = new Map<string, Value>();
+/** Variables of a loop's pass, a macro or a block. Its prototype is the scope around, where reading goes on. */
+export type Scope = { [name: string]: Value };
+const within = (around: Scope): Scope => Object.create(around);
 
-  constructor(readonly around: Scope | undefined) {}
-
-  find(name: string): Value | undefined {
-    return this.values.has(name) ? this.values.get(name) : this.around?.find(name);
-  }
-}
-
-function rangeOf(args: readonly Value[]): Range {
+function rangeOf(args: readonly Value[]): Lazy {
   const numbers = args.map((one) => (typeof one === "bigint" ? Number(one) : fail("range is of whole numbers")));
   const [start, stop, step = 1] = numbers.length === 1 ? [0, numbers[0]] : numbers;
   if (start === undefined || stop === undefined || numbers.length > 3) return fail("range takes one to three numbers");
   if (step === 0) return fail("a range cannot have the step 0");
   const length = Math.max(0, Math.ceil((stop - start) / step));
   if (length > LONGEST_RANGE) return fail("a range is too long");
-  return new Range(Array.from({ length }, (_, index) => BigInt(start + index * step)));
+  return new Lazy(
+    "range",
+    Array.from({ length }, (_, index) => BigInt(start + index * step)),
+  );
+}
+
+/** The items of dicts and of named arguments. @param what makes them one, for the message */
+function together(what: string, dicts: readonly Value[], keywords: Keywords): Dict {
+  const all = dicts.flatMap((one) => (isDict(one) ? [...one] : unsupported(`${what} of other than a dict`)));
+  return new Map([...all, ...keywords]);
 }
 
 function namespaceOf(args: readonly Value[], keywords: Keywords): Namespace {
-  const values = new Map<string, Value>();
-  for (const one of args) {
-    if (!isDict(one)) return unsupported("a namespace of other than a dict");
-    for (const [key, value] of one) values.set(String(key), value);
-  }
-  for (const [key, value] of keywords) values.set(key, value);
-  return new Namespace(values);
+  const all = together("a namespace", args, keywords);
+  return new Namespace(new Map([...all].map(([key, value]) => [String(key), value])));
 }
 
-const GLOBALS: ReadonlyMap<string, Value> = new Map(
-  [
+/** The outermost scope. @param variables those that a template is given */
+export function outermost(variables: Scope): Scope {
+  const all: Scope = Object.create(null);
+  const functions = [
     new Callable("range", (args) => rangeOf(args)),
     new Callable("namespace", namespaceOf),
-    new Callable("dict", (args, keywords) => new Map<Key, Value>([...dictOf(args), ...keywords])),
+    new Callable("dict", (args, keywords) => together("dict()", args.slice(0, 1), keywords)),
     new Callable("raise_exception", ([message]) => fail(text(message ?? null))),
-  ].map((one): [string, Value] => [one.name, one]),
-);
-const MISSING_GLOBALS = ["cycler", "joiner", "lipsum", "self", "super"];
-
-function dictOf(args: readonly Value[]): Iterable<[Key, Value]> {
-  const [of] = args;
-  if (of === undefined) return [];
-  return isDict(of) ? of : unsupported("dict() of other than a dict");
+  ];
+  for (const one of functions) all[one.name] = one;
+  const constants = { true: true, True: true, false: false, False: false, none: null, None: null };
+  return Object.assign(all, variables, constants);
 }
+const MISSING_GLOBALS = ["cycler", "joiner", "lipsum", "self", "super"];
 
 /** Whether a name occurs in a part of the tree. */
 function mentions(node: unknown, name: string): boolean {
@@ -111,24 +101,18 @@ function mentions(node: unknown, name: string): boolean {
 }
 
 export class Interpreter {
-  readonly #variables: ReadonlyMap<string, Value>;
   readonly #chains: boolean;
 
   /**
    * @param chains whether the template has a chain of comparisons: Python reads a < b < c as a < b and b < c, and the
    * tree does not tell it from (a < b) < c
    */
-  constructor(variables: ReadonlyMap<string, Value>, chains: boolean) {
-    this.#variables = variables;
+  constructor(chains: boolean) {
     this.#chains = chains;
   }
 
   /** @throws TemplateError where transformers raises, and for what hone does not render */
-  run(body: Body): string {
-    return this.#text(body, new Scope(undefined));
-  }
-
-  #text(body: Body, scope: Scope): string {
+  run(body: Body, scope: Scope): string {
     const out: string[] = [];
     this.#write(body, scope, out);
     return out.join("");
@@ -156,13 +140,16 @@ export class Interpreter {
         this.#assign(node, scope);
         return;
       case "Macro":
-        scope.values.set(node.name.value, this.#macro(node.name.value, node, scope));
+        scope[node.name.value] = this.#macro(node.name.value, node, scope);
         return;
-      case "CallStatement":
-        out.push(text(this.#callBlock(node, scope)));
+      case "CallStatement": {
+        const { call, callerArgs, body } = node;
+        const caller = this.#macro("caller", { args: callerArgs ?? [], body }, scope);
+        out.push(text(this.#call(call, scope, new Map([["caller", caller]]))));
         return;
+      }
       case "FilterStatement":
-        out.push(text(this.#filtered(this.#text(node.body, new Scope(scope)), node.filter, scope)));
+        out.push(text(this.#filtered(this.run(node.body, within(scope)), node.filter, scope)));
         return;
       default:
         out.push(text(this.#value(node, scope)));
@@ -173,7 +160,7 @@ export class Interpreter {
     const filter = iterable.type === "SelectExpression" ? iterable.test : undefined;
     const all = items(this.#value(iterable.type === "SelectExpression" ? iterable.lhs : iterable, scope));
     const passOf = (item: Value) => {
-      const pass = new Scope(scope);
+      const pass = within(scope);
       this.#bind(loopvar, item, pass);
       return pass;
     };
@@ -181,7 +168,7 @@ export class Interpreter {
     let finished = false;
     for (const [index, item] of chosen.entries()) {
       const pass = passOf(item);
-      pass.values.set("loop", loopOf(chosen, index));
+      pass.loop = loopOf(chosen, index);
       try {
         this.#write(body, pass, out);
         finished = true;
@@ -191,11 +178,11 @@ export class Interpreter {
       }
     }
     // Jinja writes it where no pass came to its end, be it that each was left by continue or break.
-    if (!finished) this.#write(defaultBlock, new Scope(scope), out);
+    if (!finished) this.#write(defaultBlock, within(scope), out);
   }
 
   #bind(target: Expression, value: Value, scope: Scope): void {
-    if (target.type === "Identifier") scope.values.set(target.value, value);
+    if (target.type === "Identifier") scope[target.value] = value;
     else if (target.type === "TupleLiteral") this.#unpack(target, value, scope);
     else if (target.type === "MemberExpression" && !target.computed && target.property.type === "Identifier") {
       const owner = this.#value(target.object, scope);
@@ -218,7 +205,7 @@ export class Interpreter {
     const filters = [];
     let target = assignee;
     for (; target.type === "FilterExpression"; target = target.operand) filters.unshift(target.filter);
-    let written: Value = this.#text(body, new Scope(scope));
+    let written: Value = this.run(body, within(scope));
     for (const filter of filters) written = this.#filtered(written, filter, scope);
     this.#bind(target, written, scope);
   }
@@ -227,15 +214,15 @@ export class Interpreter {
     const special = ["varargs", "kwargs"].find((one) => mentions(body, one));
     return new Callable(name, (args, keywords) => {
       if (special) return unsupported(`${special} of a macro`);
-      const inside = new Scope(scope);
+      const inside = within(scope);
       const rest = new Map(keywords);
       const caller = rest.get("caller");
       if (caller !== undefined && mentions(body, "caller")) {
-        inside.values.set("caller", caller);
+        inside.caller = caller;
         rest.delete("caller");
       }
       this.#parameters(name, parameters, args, rest, inside);
-      return this.#text(body, inside);
+      return this.run(body, inside);
     });
   }
 
@@ -253,19 +240,16 @@ export class Interpreter {
       if (index < args.length && keywords.has(own)) fail(`the macro ${name} gets ${own} twice`);
       const value = index < args.length ? args[index] : keywords.get(own);
       keywords.delete(own);
-      scope.values.set(own, value === undefined ? new Undefined(own) : value);
+      scope[own] = orUndefined(value, own);
       if (value === undefined && parameter.type !== "Identifier") {
-        late.push(() => scope.values.set(own, this.#value(parameter.value, scope)));
+        late.push(() => {
+          scope[own] = this.#value(parameter.value, scope);
+        });
       }
     }
     const [unknown] = keywords.keys();
     if (unknown !== undefined) fail(`the macro ${name} takes no argument ${unknown}`);
     for (const evaluate of late) evaluate();
-  }
-
-  #callBlock({ call, callerArgs, body }: CallBlock, scope: Scope): Value {
-    const caller = this.#macro("caller", { args: callerArgs ?? [], body }, scope);
-    return this.#call(call, scope, new Map([["caller", caller]]));
   }
 
   #call({ callee, args }: Call, scope: Scope, more: Keywords = NONE): Value {
@@ -300,13 +284,9 @@ export class Interpreter {
   }
 
   #name({ value: name }: Name, scope: Scope): Value {
-    const constant = CONSTANTS.get(name);
-    if (constant !== undefined) return constant;
-    const own = scope.find(name);
-    if (own !== undefined) return own;
-    const given = this.#variables.has(name) ? this.#variables.get(name) : GLOBALS.get(name);
-    if (given !== undefined) return given;
-    return MISSING_GLOBALS.includes(name) ? unsupported(name) : new Undefined(name);
+    const found = scope[name];
+    if (found === undefined && MISSING_GLOBALS.includes(name)) return unsupported(name);
+    return orUndefined(found, name);
   }
 
   #member({ object, property, computed }: Member, scope: Scope): Value {
@@ -332,10 +312,10 @@ export class Interpreter {
       case "ArrayLiteral":
         return node.value.map((one) => this.#value(one, scope));
       case "TupleLiteral":
-        return new Tuple(node.value.map((one) => this.#value(one, scope)));
+        return Tuple.from(node.value, (one) => this.#value(one, scope));
       case "ObjectLiteral":
         return new Map(
-          [...node.value].map(([key, value]) => [keyOf(this.#value(key, scope)), this.#value(value, scope)]),
+          [...node.value].map(([key, one]) => [neededKey(this.#value(key, scope)), this.#value(one, scope)]),
         );
       case "Identifier":
         return this.#name(node, scope);
@@ -374,23 +354,23 @@ export class Interpreter {
 
 /** `loop` of the pass over an item. */
 function loopOf(all: readonly Value[], index: number): Loop {
-  const count = all.length;
-  const neighbour = (at: number, name: string) => (at < 0 || at >= count ? new Undefined(name) : (all[at] as Value));
-  const attributes: Readonly<Record<string, () => Value>> = {
-    index: () => BigInt(index + 1),
-    index0: () => BigInt(index),
-    revindex: () => BigInt(count - index),
-    revindex0: () => BigInt(count - index - 1),
-    first: () => index === 0,
-    last: () => index === count - 1,
-    length: () => BigInt(count),
-    previtem: () => neighbour(index - 1, "the item before the first"),
-    nextitem: () => neighbour(index + 1, "the item behind the last"),
-    cycle: () =>
-      new Callable("loop.cycle", (args) => orUndefined(args[index % args.length], "the item of an empty cycle")),
+  const { length } = all;
+  const cycle = (args: readonly Value[]) => orUndefined(args[index % args.length], "the item of an empty cycle");
+  const values: Readonly<Record<string, Value>> = {
+    index: BigInt(index + 1),
+    index0: BigInt(index),
+    revindex: BigInt(length - index),
+    revindex0: BigInt(length - index - 1),
+    first: index === 0,
+    last: index === length - 1,
+    length: BigInt(length),
+    // Of loops that are not recursive.
+    depth: 1n,
+    depth0: 0n,
+    previtem: orUndefined(all[index - 1], "the item before the first"),
+    nextitem: orUndefined(all[index + 1], "the item behind the last"),
+    cycle: new Callable("loop.cycle", cycle),
+    changed: new Callable("loop.changed", () => unsupported("loop.changed")),
   };
-  return new Loop(count, (name) => {
-    if (Object.hasOwn(attributes, name)) return attributes[name]?.();
-    return ["changed", "depth", "depth0"].includes(name) ? unsupported(`loop.${name}`) : undefined;
-  });
+  return new Loop(length, new Map(Object.entries(values)));
 }

@@ -1,5 +1,5 @@
 /** Python's `json.dumps`, as the filter `tojson` of transformers calls it. */
-import { compareTexts, fail, floatText, isDict, Markup, Tuple, typeName, type Value } from "./values.js";
+import { compareTexts, fail, floatText, isDict, Markup, typeName, type Value } from "./values.js";
 
 export interface JsonForm {
   readonly asciiOnly: boolean;
@@ -12,21 +12,9 @@ export interface JsonForm {
 
 const ONE_LINE: JsonForm = { asciiOnly: false, indent: null, separators: null, sortKeys: false };
 
-const SHORT: Readonly<Record<string, string>> = {
-  '"': '\\"',
-  "\\": "\\\\",
-  "\n": "\\n",
-  "\r": "\\r",
-  "\t": "\\t",
-  "\f": "\\f",
-  "\b": "\\b",
-};
-const escaped = (character: string) =>
-  SHORT[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON escapes them, and half characters would be lost
-const CONTROL = /["\\\x00-\x1f]|\p{Cs}/gu;
 /** Noncharacters are left out in which callers pass texts through. */
-const NOT_ASCII = /["\\]|[^ -~\ufdd0-\ufdef]/g;
+const NOT_ASCII = /[^ -~\ufdd0-\ufdef]/g;
+const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 function numberText(value: number): string {
   if (Number.isFinite(value)) return floatText(value);
@@ -36,7 +24,8 @@ function numberText(value: number): string {
 /** @throws TemplateError for a value that JSON has no form of */
 export function jsonText(value: Value, form: Partial<JsonForm> = {}, depth = 0): string {
   const { asciiOnly, indent, separators, sortKeys } = { ...ONE_LINE, ...form };
-  const quoted = (of: string) => `"${of.replace(asciiOnly ? NOT_ASCII : CONTROL, escaped)}"`;
+  // JavaScript escapes what Python does, and halves of characters, which would be lost.
+  const quoted = (of: string) => (asciiOnly ? JSON.stringify(of).replace(NOT_ASCII, escaped) : JSON.stringify(of));
   if (typeof value === "string") return quoted(value);
   if (value instanceof Markup) return quoted(value.text);
   if (value === null || typeof value === "boolean" || typeof value === "bigint") return String(value);
@@ -48,22 +37,11 @@ export function jsonText(value: Value, form: Partial<JsonForm> = {}, depth = 0):
     const line = `\n${indent.repeat(depth + 1)}`;
     return `${open}${line}${all.join(afterItem + line)}\n${indent.repeat(depth)}${close}`;
   };
-  if (Array.isArray(value) || value instanceof Tuple) {
-    const all = value instanceof Tuple ? value.items : value;
-    return around(
-      "[",
-      [...all].map((one) => jsonText(one, form, depth + 1)),
-      "]",
-    );
-  }
-  if (isDict(value)) {
-    const entries = [...value].map(([key, one]): [string, Value] => [key === null ? "null" : String(key), one]);
-    if (sortKeys) entries.sort(([a], [b]) => compareTexts(a, b));
-    return around(
-      "{",
-      entries.map(([key, one]) => quoted(key) + afterKey + jsonText(one, form, depth + 1)),
-      "}",
-    );
-  }
-  return fail(`a value of type ${typeName(value)} has no form in JSON`);
+  const written = (one: Value) => jsonText(one, form, depth + 1);
+  if (Array.isArray(value)) return around("[", Array.from(value, written), "]");
+  if (!isDict(value)) return fail(`a value of type ${typeName(value)} has no form in JSON`);
+  const entries = [...value].map(([key, one]): [string, Value] => [String(key), one]);
+  if (sortKeys) entries.sort(([a], [b]) => compareTexts(a, b));
+  const pairs = entries.map(([key, one]) => quoted(key) + afterKey + written(one));
+  return around("{", pairs, "}");
 }

@@ -6,6 +6,7 @@ import {
   fail,
   isNumber,
   isText,
+  listsOf,
   Markup,
   numberOf,
   Tuple,
@@ -32,43 +33,36 @@ function floored(a: number, b: number): number {
   return quotient - floor > 0.5 ? floor + 1 : floor;
 }
 
+/** Rounded down, where BigInt rounds towards 0. */
+const remainder = (of: bigint, by: bigint) => ((of % by) + by) % by;
+
+const ofInts: Readonly<Record<string, (a: bigint, b: bigint) => Value>> = {
+  "+": (a, b) => a + b,
+  "-": (a, b) => a - b,
+  "*": (a, b) => a * b,
+  "/": (a, b) => Number(a) / Number(b),
+  "//": (a, b) => (a - remainder(a, b)) / b,
+  "%": remainder,
+  "**": (a, b) => (b >= 0n && b <= 1000n ? a ** b : unsupported("such a power")),
+};
+const ofFloats: Readonly<Record<string, (a: number, b: number) => Value>> = {
+  "+": (a, b) => a + b,
+  "-": (a, b) => a - b,
+  "*": (a, b) => a * b,
+  "/": (a, b) => a / b,
+  "//": floored,
+  "%": modulo,
+  // C's pow and JavaScript's differ in the last digit.
+  "**": () => unsupported("a power of other than whole numbers"),
+};
+
 function calculate(operator: string, a: number | bigint, b: number | bigint): Value {
-  if (typeof a === "bigint" && typeof b === "bigint") {
-    switch (operator) {
-      case "+":
-        return a + b;
-      case "-":
-        return a - b;
-      case "*":
-        return a * b;
-      case "**":
-        return b >= 0n && b <= 1000n ? a ** b : unsupported("such a power");
-    }
-  }
-  const [left, right] = [Number(a), Number(b)];
-  if (right === 0 && ["/", "//", "%"].includes(operator)) return fail("a number is divided by 0");
-  const ints = typeof a === "bigint" && typeof b === "bigint";
-  // Rounded down, where BigInt rounds towards 0.
-  const remainder = (of: bigint, by: bigint) => ((of % by) + by) % by;
-  switch (operator) {
-    case "+":
-      return left + right;
-    case "-":
-      return left - right;
-    case "*":
-      return left * right;
-    case "/":
-      return left / right;
-    case "//":
-      return ints ? (a - remainder(a, b)) / b : floored(left, right);
-    case "%":
-      return ints ? remainder(a, b) : modulo(left, right);
-    case "**":
-      // C's pow and JavaScript's differ in the last digit.
-      return unsupported("a power of other than whole numbers");
-    default:
-      return fail(`there is no operator ${operator} between numbers`);
-  }
+  if (["/", "//", "%"].includes(operator) && Number(b) === 0) return fail("a number is divided by 0");
+  const result =
+    typeof a === "bigint" && typeof b === "bigint"
+      ? ofInts[operator]?.(a, b)
+      : ofFloats[operator]?.(Number(a), Number(b));
+  return result ?? fail(`there is no operator ${operator} between numbers`);
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -83,12 +77,20 @@ const escaped = (value: string | Markup) =>
 
 const isCount = (value: Value): value is bigint | boolean => typeof value === "bigint" || typeof value === "boolean";
 
-function repeated(value: Value, count: bigint): Value | undefined {
-  const times = count < 0n ? 0 : Number(count);
+function repeated(value: Value, count: bigint | boolean): Value | undefined {
+  const times = Math.max(0, Number(count));
   const allowed = (length: number) => length * times <= LONGEST || fail("a repetition becomes too long");
   if (typeof value === "string") return allowed(value.length) && value.repeat(times);
-  if (Array.isArray(value)) return allowed(value.length) && Array.from({ length: times }, () => value).flat();
-  return undefined;
+  if (!Array.isArray(value) || value instanceof Tuple) return undefined;
+  return allowed(value.length) && Array.from({ length: times }, () => value).flat();
+}
+
+function sum(a: Value, b: Value): Value | undefined {
+  if (typeof a === "string" && typeof b === "string") return a + b;
+  // What is added to a text that is marked safe is escaped.
+  if (isText(a) && isText(b)) return new Markup(escaped(a) + escaped(b));
+  const [left, right] = listsOf(a, b) ?? [];
+  return left && right && left.concat(right);
 }
 
 /** All binary operators but `and` and `or`, whose right side may stay unevaluated. */
@@ -114,18 +116,10 @@ export function operate(operator: string, a: Value, b: Value): Value {
       return text(a) + text(b);
   }
   if (isNumber(a) && isNumber(b)) return calculate(operator, numberOf(a), numberOf(b));
-  if (operator === "+") {
-    if (typeof a === "string" && typeof b === "string") return a + b;
-    // What is added to a text that is marked safe is escaped.
-    if (isText(a) && isText(b)) return new Markup(escaped(a) + escaped(b));
-    if (Array.isArray(a) && Array.isArray(b)) return [...a, ...b];
-    if (a instanceof Tuple && b instanceof Tuple) return new Tuple([...a.items, ...b.items]);
-  }
-  if (operator === "*") {
-    const product = isCount(b) ? repeated(a, BigInt(b)) : isCount(a) ? repeated(b, BigInt(a)) : undefined;
-    if (product !== undefined) return product;
-  }
-  if (operator === "%" && (isText(a) || a instanceof Markup)) return unsupported("the formatting of a text by %");
+  const many = operator === "*" ? (isCount(b) ? repeated(a, b) : isCount(a) ? repeated(b, a) : undefined) : undefined;
+  const result = operator === "+" ? sum(a, b) : many;
+  if (result !== undefined) return result;
+  if (operator === "%" && isText(a)) return unsupported("the formatting of a text by %");
   return fail(`there is no operator ${operator} between values of type ${typeName(a)} and ${typeName(b)}`);
 }
 

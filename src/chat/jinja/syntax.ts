@@ -1,107 +1,50 @@
 /** The syntax tree that @huggingface/jinja parses a template to, as far as its package does not export its types. */
 import type { parse, tokenize } from "@huggingface/jinja";
 
-interface Of<Type extends string> {
-  readonly type: Type;
-}
+type Node<Type extends string, Fields = unknown> = { readonly type: Type } & Readonly<Fields>;
 
+export type Name = Node<"Identifier", { value: string }>;
+type NamedArgument = Node<"KeywordArgumentExpression", { key: Name; value: Expression }>;
 export type Parameter = Name | NamedArgument;
-export interface Name extends Of<"Identifier"> {
-  readonly value: string;
-}
-export interface NamedArgument extends Of<"KeywordArgumentExpression"> {
-  readonly key: Name;
-  readonly value: Expression;
-}
-export interface Call extends Of<"CallExpression"> {
-  readonly callee: Expression;
-  readonly args: readonly Argument[];
-}
-export interface Slice extends Of<"SliceExpression"> {
-  readonly start?: Expression;
-  readonly stop?: Expression;
-  readonly step?: Expression;
-}
-export interface Member extends Of<"MemberExpression"> {
-  readonly object: Expression;
-  readonly property: Expression | Slice;
-  /** Whether it is written in brackets. */
-  readonly computed: boolean;
-}
-export interface Filtered extends Of<"FilterExpression"> {
-  readonly operand: Expression;
-  readonly filter: Name | Call;
-}
-export interface Condition extends Of<"SelectExpression"> {
-  readonly lhs: Expression;
-  readonly test: Expression;
-}
-export interface Binary extends Of<"BinaryExpression"> {
-  readonly operator: { readonly value: string };
-  readonly left: Expression;
-  readonly right: Expression;
-}
-export interface TupleOf extends Of<"TupleLiteral"> {
-  readonly value: readonly Expression[];
-}
+export type Argument =
+  | Expression
+  | NamedArgument
+  | Node<"SpreadExpression", { argument: Expression }>
+  | Node<"KeywordSpreadExpression", { argument: Expression }>;
 
-export interface Spread extends Of<"SpreadExpression"> {
-  readonly argument: Expression;
-}
-export interface NamedSpread extends Of<"KeywordSpreadExpression"> {
-  readonly argument: Expression;
-}
-
-export type Argument = Expression | NamedArgument | Spread | NamedSpread;
+export type Call = Node<"CallExpression", { callee: Expression; args: readonly Argument[] }>;
+type Slice = Node<"SliceExpression", { start?: Expression; stop?: Expression; step?: Expression }>;
+/** `computed`: whether it is written in brackets. */
+export type Member = Node<"MemberExpression", { object: Expression; property: Expression | Slice; computed: boolean }>;
+export type TupleOf = Node<"TupleLiteral", { value: readonly Expression[] }>;
 
 export type Expression =
-  | (Of<"IntegerLiteral" | "FloatLiteral"> & { readonly value: number })
-  | (Of<"StringLiteral"> & { readonly value: string })
-  | (Of<"ArrayLiteral"> & { readonly value: readonly Expression[] })
-  | (Of<"ObjectLiteral"> & { readonly value: ReadonlyMap<Expression, Expression> })
-  | (Of<"UnaryExpression"> & { readonly operator: { readonly value: string }; readonly argument: Expression })
-  | (Of<"TestExpression"> & { readonly operand: Expression; readonly negate: boolean; readonly test: Name })
-  | (Of<"Ternary"> & {
-      readonly condition: Expression;
-      readonly trueExpr: Expression;
-      readonly falseExpr: Expression;
-    })
+  | Node<"IntegerLiteral" | "FloatLiteral", { value: number }>
+  | Node<"StringLiteral", { value: string }>
+  | Node<"ArrayLiteral", { value: readonly Expression[] }>
+  | Node<"ObjectLiteral", { value: ReadonlyMap<Expression, Expression> }>
+  | Node<"UnaryExpression", { operator: { readonly value: string }; argument: Expression }>
+  | Node<"BinaryExpression", { operator: { readonly value: string }; left: Expression; right: Expression }>
+  | Node<"TestExpression", { operand: Expression; negate: boolean; test: Name }>
+  | Node<"FilterExpression", { operand: Expression; filter: Name | Call }>
+  | Node<"SelectExpression", { lhs: Expression; test: Expression }>
+  | Node<"Ternary", { condition: Expression; trueExpr: Expression; falseExpr: Expression }>
   | TupleOf
   | Name
   | Call
-  | Member
-  | Filtered
-  | Condition
-  | Binary;
+  | Member;
 
-export interface ForLoop extends Of<"For"> {
-  readonly loopvar: Name | TupleOf;
-  readonly iterable: Expression;
-  readonly body: Body;
-  /** Its `else`. */
-  readonly defaultBlock: Body;
-}
-export interface Assignment extends Of<"Set"> {
-  readonly assignee: Expression;
-  /** Null: the text of the body is assigned. */
-  readonly value: Expression | null;
-  readonly body: Body;
-}
-export interface MacroOf extends Of<"Macro"> {
-  readonly name: Name;
-  readonly args: readonly Parameter[];
-  readonly body: Body;
-}
-export interface CallBlock extends Of<"CallStatement"> {
-  readonly call: Call;
-  readonly callerArgs: readonly Parameter[] | null;
-  readonly body: Body;
-}
+/** `defaultBlock` is its `else`. */
+export type ForLoop = Node<"For", { loopvar: Name | TupleOf; iterable: Expression; body: Body; defaultBlock: Body }>;
+/** `value` null: the text of the body is assigned. */
+export type Assignment = Node<"Set", { assignee: Expression; value: Expression | null; body: Body }>;
+export type MacroOf = Node<"Macro", { name: Name; args: readonly Parameter[]; body: Body }>;
+export type CallBlock = Node<"CallStatement", { call: Call; callerArgs: readonly Parameter[] | null; body: Body }>;
 
 export type Statement =
-  | Of<"Comment" | "Break" | "Continue">
-  | (Of<"If"> & { readonly test: Expression; readonly body: Body; readonly alternate: Body })
-  | (Of<"FilterStatement"> & { readonly filter: Name | Call; readonly body: Body })
+  | Node<"Comment" | "Break" | "Continue">
+  | Node<"If", { test: Expression; body: Body; alternate: Body }>
+  | Node<"FilterStatement", { filter: Name | Call; body: Body }>
   | ForLoop
   | Assignment
   | MacroOf

@@ -1,8 +1,8 @@
 /** A chat template, rendered as transformers renders it, or refused with the reason. */
 import { parse, tokenize } from "@huggingface/jinja";
-import { Interpreter } from "./interpreter.js";
+import { Interpreter, outermost, type Scope } from "./interpreter.js";
 import { type Body, bodyOf, hasChains } from "./syntax.js";
-import { asValue, Callable, text, type Value } from "./values.js";
+import { asValue, Callable, text } from "./values.js";
 
 /** A function for templates, of texts and to a text: `strftime_now`. */
 export type TemplateFunction = (...args: string[]) => string;
@@ -20,12 +20,12 @@ const withoutBlockLines = (source: string) =>
 
 export class JinjaTemplate {
   readonly #body: Body;
-  readonly #chains: boolean;
+  readonly #interpreter: Interpreter;
 
   /** @throws Error in one line when it cannot be parsed */
   constructor(source: string) {
     const tokens = tokenize(withoutBlockLines(source));
-    this.#chains = hasChains(tokens);
+    this.#interpreter = new Interpreter(hasChains(tokens));
     this.#body = bodyOf(parse(tokens));
   }
 
@@ -37,11 +37,11 @@ export class JinjaTemplate {
     variables: Readonly<Record<string, unknown>>,
     functions: Readonly<Record<string, TemplateFunction>> = {},
   ): string {
-    const all = new Map<string, Value>();
+    const all: Scope = {};
     for (const [name, run] of Object.entries(functions)) {
-      all.set(name, new Callable(name, (args) => run(...args.map(text))));
+      all[name] = new Callable(name, (args) => run(...args.map(text)));
     }
-    for (const [name, value] of Object.entries(variables)) if (value !== undefined) all.set(name, asValue(value));
-    return new Interpreter(all, this.#chains).run(this.#body);
+    for (const [name, value] of Object.entries(variables)) if (value !== undefined) all[name] = asValue(value);
+    return this.#interpreter.run(this.#body, outermost(all));
   }
 }

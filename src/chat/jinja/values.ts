@@ -22,38 +22,32 @@ export class Undefined {
   constructor(readonly name: string) {}
 }
 
-export class Tuple {
-  constructor(readonly items: readonly Value[]) {}
-}
+/** Made by `Tuple.from` and `Tuple.of`: its constructor takes a length. */
+export class Tuple extends Array<Value> {}
 
 /** Text that `|safe` has marked; added to other text, it would escape that. */
 export class Markup {
   constructor(readonly text: string) {}
 }
 
-/** What `keys`, `values` and `items` of a dict return. */
-export class View {
-  constructor(readonly items: readonly Value[]) {}
-}
-
-/** What `range` returns. */
-export class Range extends View {}
-
-/** What a lazy filter returns: it can be gone through once. */
-export class Generator {
+/** What can be gone through and is no list: a dict's `items()`, a range, and what a lazy filter returns, which is then gone. */
+export class Lazy {
+  readonly kind: "view" | "range" | "generator";
   #items: readonly Value[];
 
-  constructor(items: readonly Value[]) {
+  constructor(kind: Lazy["kind"], items: readonly Value[]) {
+    this.kind = kind;
     this.#items = items;
   }
 
   take(): readonly Value[] {
     const items = this.#items;
-    this.#items = [];
+    if (this.kind === "generator") this.#items = [];
     return items;
   }
 }
 
+/** What a template can assign to the attributes of. */
 export class Namespace {
   constructor(readonly values: Map<string, Value>) {}
 }
@@ -62,7 +56,7 @@ export class Namespace {
 export class Loop {
   constructor(
     readonly length: number,
-    readonly attribute: (name: string) => Value | undefined,
+    readonly values: ReadonlyMap<string, Value>,
   ) {}
 }
 
@@ -88,10 +82,8 @@ export type Value =
   | Value[]
   | Dict
   | Undefined
-  | Tuple
   | Markup
-  | View
-  | Generator
+  | Lazy
   | Namespace
   | Loop
   | Callable;
@@ -101,16 +93,15 @@ export const isText = (value: Value): value is string | Markup => typeof value =
 export const isNumber = (value: Value): value is number | bigint | boolean =>
   typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
 
+const TYPES: Readonly<Record<string, string>> = { string: "str", boolean: "bool", bigint: "int", number: "float" };
+
 export function typeName(value: Value): string {
   if (value === null) return "None";
-  if (typeof value === "string") return "str";
-  if (typeof value === "boolean") return "bool";
-  if (typeof value === "bigint") return "int";
-  if (typeof value === "number") return "float";
-  if (Array.isArray(value)) return "list";
-  if (isDict(value)) return "dict";
+  if (typeof value !== "object") return TYPES[typeof value] as string;
   if (value instanceof Undefined) return `undefined (${value.name})`;
-  return value.constructor.name.toLowerCase();
+  if (value instanceof Lazy) return value.kind;
+  if (isDict(value)) return "dict";
+  return value.constructor === Array ? "list" : value.constructor.name.toLowerCase();
 }
 
 /** A value of JavaScript: whole numbers that JavaScript holds exactly are int, other numbers float. */
@@ -131,17 +122,13 @@ export function asValue(input: unknown): Value {
 export function floatText(value: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
-  const sign = value < 0 || Object.is(value, -0) ? "-" : "";
-  const [mantissa = "", power = "0"] = Math.abs(value).toExponential().split("e");
-  const digits = mantissa.replace(".", "");
-  const exponent = Number(power);
-  if (value !== 0 && (exponent < -4 || exponent >= 16)) {
-    const fraction = digits.length > 1 ? `.${digits.slice(1)}` : "";
-    return `${sign}${digits[0]}${fraction}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e16)) {
+    // Two digits of the exponent at least.
+    return value.toExponential().replace(/(?<=e[+-])(?=\d$)/, "0");
   }
-  if (exponent < 0) return `${sign}0.${"0".repeat(-exponent - 1)}${digits}`;
-  const whole = digits.slice(0, exponent + 1).padEnd(exponent + 1, "0");
-  return `${sign}${whole}.${digits.slice(exponent + 1) || "0"}`;
+  const digits = Object.is(value, -0) ? "-0" : String(value);
+  return digits.includes(".") ? digits : `${digits}.0`;
 }
 
 const ESCAPED: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -155,11 +142,8 @@ function quoted(text: string): string {
     .replaceAll(quote, `\\${quote}`)
     .replace(UNPRINTABLE, (found) => {
       const hex = (found.codePointAt(0) as number).toString(16);
-      return hex.length <= 2
-        ? `\\x${hex.padStart(2, "0")}`
-        : hex.length <= 4
-          ? `\\u${hex.padStart(4, "0")}`
-          : `\\U${hex.padStart(8, "0")}`;
+      const [mark, digits] = hex.length <= 2 ? ["x", 2] : hex.length <= 4 ? ["u", 4] : ["U", 8];
+      return `\\${mark}${hex.padStart(digits as number, "0")}`;
     });
   return `${quote}${escaped}${quote}`;
 }
@@ -167,9 +151,9 @@ function quoted(text: string): string {
 /** Python's `repr`. */
 function repr(value: Value): string {
   if (typeof value === "string") return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
-  if (value instanceof Tuple) {
-    return `(${value.items.map(repr).join(", ")}${value.items.length === 1 ? "," : ""})`;
+  if (Array.isArray(value)) {
+    const all = value.map(repr).join(", ");
+    return value instanceof Tuple ? `(${all}${value.length === 1 ? "," : ""})` : `[${all}]`;
   }
   if (isDict(value)) return `{${[...value].map(([key, one]) => `${repr(key)}: ${repr(one)}`).join(", ")}}`;
   if (value instanceof Undefined) return "Undefined";
@@ -186,19 +170,15 @@ export function text(value: Value): string {
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value === "bigint") return String(value);
   if (typeof value === "number") return floatText(value);
-  if (Array.isArray(value) || isDict(value) || value instanceof Tuple) return repr(value);
+  if (Array.isArray(value) || isDict(value)) return repr(value);
   return unsupported(`the text of a ${typeName(value)}`);
 }
 
 export function truth(value: Value): boolean {
-  if (value === null || value instanceof Undefined) return false;
   if (typeof value === "number") return value !== 0;
-  if (Array.isArray(value)) return value.length > 0;
-  if (isDict(value)) return value.size > 0;
-  if (value instanceof Markup) return value.text !== "";
-  if (value instanceof Tuple || value instanceof View) return value.items.length > 0;
-  if (typeof value === "object") return true;
-  return Boolean(value);
+  if (typeof value !== "object" || value === null) return Boolean(value);
+  const length = lengthOf(value);
+  return length === undefined || length > 0;
 }
 
 /** Characters as Python counts them. */
@@ -209,8 +189,7 @@ function iterated(value: Value): readonly Value[] | undefined {
   if (isText(value)) return characters(text(value));
   if (Array.isArray(value)) return value;
   if (isDict(value)) return [...value.keys()];
-  if (value instanceof Tuple || value instanceof View) return value.items;
-  if (value instanceof Generator) return value.take();
+  if (value instanceof Lazy) return value.take();
   if (value instanceof Undefined) return [];
   return undefined;
 }
@@ -220,39 +199,32 @@ export const items = (value: Value): readonly Value[] =>
 
 /** Python's `len`; undefined where there is none. */
 export function lengthOf(value: Value): number | undefined {
-  if (value instanceof Generator) return undefined;
-  if (value instanceof Loop) return value.length;
-  return iterated(value)?.length;
+  if (value instanceof Lazy && value.kind === "generator") return undefined;
+  return value instanceof Loop ? value.length : iterated(value)?.length;
 }
 
 /** A bool is an int. */
 export const numberOf = (value: number | bigint | boolean) => (typeof value === "boolean" ? BigInt(value) : value);
+
+/** Two lists, or two tuples; undefined where they are neither. */
+export const listsOf = (a: Value, b: Value): readonly [Value[], Value[]] | undefined =>
+  Array.isArray(a) && Array.isArray(b) && a instanceof Tuple === b instanceof Tuple ? [a, b] : undefined;
 
 export function equal(a: Value, b: Value): boolean {
   // Python compares int and float by their mathematical values, as == does here.
   // biome-ignore lint/suspicious/noDoubleEquals: see above
   if (isNumber(a) && isNumber(b)) return numberOf(a) == numberOf(b);
   if (isText(a) && isText(b)) return text(a) === text(b);
-  if (Array.isArray(a) && Array.isArray(b)) return alike(a, b);
-  if (a instanceof Tuple && b instanceof Tuple) return alike(a.items, b.items);
+  const [left, right] = listsOf(a, b) ?? [];
+  if (left && right) return left.length === right.length && left.every((one, at) => equal(one, right[at] as Value));
   if (isDict(a) && isDict(b)) {
     return a.size === b.size && [...a].every(([key, one]) => b.has(key) && equal(one, b.get(key) as Value));
   }
-  if (a instanceof Undefined && b instanceof Undefined) return true;
-  return a === b;
+  return a === b || (a instanceof Undefined && b instanceof Undefined);
 }
 
-const alike = (a: readonly Value[], b: readonly Value[]) =>
-  a.length === b.length && a.every((one, index) => equal(one, b[index] as Value));
-
-/** Order of texts: by code points. */
-export function compareTexts(a: string, b: string): number {
-  const [left, right] = [characters(a), characters(b)];
-  const at = left.findIndex((one, index) => one !== right[index]);
-  if (at < 0) return left.length - right.length;
-  if (at >= right.length) return 1;
-  return ((left[at] as string).codePointAt(0) as number) - ((right[at] as string).codePointAt(0) as number);
-}
+/** Order of texts: by code points, which is that of their bytes in UTF-8. */
+export const compareTexts = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** Negative, 0 or positive; NaN where neither is less. */
 export function compare(a: Value, b: Value): number {
@@ -261,38 +233,35 @@ export function compare(a: Value, b: Value): number {
     return left < right ? -1 : left > right ? 1 : Number.isNaN(left) || Number.isNaN(right) ? Number.NaN : 0;
   }
   if (isText(a) && isText(b)) return compareTexts(text(a), text(b));
-  const lists =
-    Array.isArray(a) && Array.isArray(b)
-      ? [a, b]
-      : a instanceof Tuple && b instanceof Tuple
-        ? [a.items, b.items]
-        : undefined;
-  if (!lists) return fail(`values of type ${typeName(a)} and ${typeName(b)} have no order`);
-  const [left, right] = lists as [readonly Value[], readonly Value[]];
+  const [left, right] = listsOf(a, b) ?? fail(`values of type ${typeName(a)} and ${typeName(b)} have no order`);
   const at = left.findIndex((one, index) => index >= right.length || !equal(one, right[index] as Value));
   if (at < 0) return left.length - right.length;
   return at >= right.length ? 1 : compare(left[at] as Value, right[at] as Value);
 }
 
-/** Whether a value can be the key of an item: no dict has another one. */
-export const isKey = (value: Value) =>
-  isText(value) || value === null || (isNumber(value) && (typeof value !== "number" || Number.isInteger(value)));
+/** A dict's key; undefined where no dict has such a one. */
+export function keyOf(value: Value): Key | undefined {
+  if (value === null) return null;
+  if (isText(value)) return text(value);
+  return isNumber(value) && (typeof value !== "number" || Number.isInteger(value)) ? BigInt(value) : undefined;
+}
 
-/** A dict's key. */
-export function keyOf(value: Value): Key {
-  if (!isKey(value)) return unsupported(`a value of type ${typeName(value)} as a dict's key`);
-  return value === null ? null : isText(value) ? text(value) : BigInt(value as number | bigint | boolean);
+/** @throws UnsupportedTemplate where no dict has such a key */
+export function neededKey(value: Value): Key {
+  const key = keyOf(value);
+  return key === undefined ? unsupported(`a value of type ${typeName(value)} as a dict's key`) : key;
 }
 
 /** @throws TemplateError for what Python cannot hash */
 export const hashable = (value: Value): Value =>
-  Array.isArray(value) || isDict(value) ? fail(`a value of type ${typeName(value)} is no key`) : value;
+  typeName(value) === "list" || isDict(value) ? fail(`a value of type ${typeName(value)} is no key`) : value;
 
 export function contains(whole: Value, part: Value): boolean {
   if (isText(whole)) {
     if (!isText(part)) return fail(`a text cannot contain a value of type ${typeName(part)}`);
     return text(whole).includes(text(part));
   }
-  if (isDict(whole)) return isKey(hashable(part)) && whole.has(keyOf(part));
-  return items(whole).some((one) => equal(one, part));
+  if (!isDict(whole)) return items(whole).some((one) => equal(one, part));
+  const key = keyOf(hashable(part));
+  return key !== undefined && whole.has(key);
 }

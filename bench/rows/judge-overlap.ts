@@ -58,18 +58,19 @@ function policyOf(engine: LocalEngine, db: string, maxTokens: number): EnginePol
   const { model, threads, gpu, sequences, contextPerSequence } = engine.info;
   const options: LocalEngineOptions = { model, threads, gpu, sequences, contextPerSequence };
   return new EnginePolicy(engine, {
-    engine: options,
-    task: "email",
-    taskOptions: { db },
-    limits: {
-      maxTurns: 10,
-      maxTokens,
-      turnSeconds: 120,
-      toolSeconds: 30,
-      rolloutSeconds: 600,
-      onToolError: "observe",
+    settings: {
+      task: "email",
+      taskOptions: { db },
+      player: { kind: "engine", engine: options, sampling: { temperature: 1 }, adapter: null },
+      limits: {
+        maxTurns: 10,
+        maxTokens,
+        turnSeconds: 120,
+        toolSeconds: 30,
+        rolloutSeconds: 600,
+        onToolError: "observe",
+      },
     },
-    temperature: 1,
     concurrency: SEQUENCES,
     maxExceptions: 0,
     releaseWeights: false,

@@ -47,23 +47,11 @@ export async function gather(
   const { groupSize = 4, step = 0, seed = task.options.seed, ...more } = choice;
   checkWhole("gather(): groupSize", groupSize, 1);
   checkWhole("gather(): step", step, 0);
-  const { player, config, log } = model;
   const [{ chatOf, requireFormat }, { gather: gatherRollouts }] = await Promise.all([
     import("../chat/chat.js"),
     import("../core/gather/gather.js"),
   ]);
-  requireFormat(chatOf(model.engine, player.chat), task.task.tools, model.info.model);
-  return gatherRollouts({
-    settings: { task: task.reference, taskOptions: task.options, servers: task.servers, player, limits: model.limits },
-    scenarios,
-    groupSize,
-    seedName: seed,
-    step,
-    concurrency: model.concurrency,
-    threads: model.threads,
-    maxExceptions: config.maxExceptions,
-    onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
-    onNote: log,
-    ...more,
-  });
+  requireFormat(chatOf(model.engine, model.player.chat), task.task.tools, model.info.model);
+  const playing = model.playing(task);
+  return gatherRollouts({ ...playing, scenarios, groupSize, seedName: seed, step, onNote: model.log, ...more });
 }

@@ -15,7 +15,7 @@ import type { RolloutLimits } from "../core/rollout/rollout.js";
 import type { Adapter } from "../core/run/records.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { sha256OfFile } from "../core/util/files.js";
-import type { EnginePolicy } from "../machine/play/engine-policy.js";
+import type { EnginePlaying, EnginePolicy } from "../machine/play/engine-policy.js";
 import { limitsOf } from "../machine/play/player-options.js";
 import type { Given, Listener } from "./given.js";
 import type { OpenTask } from "./task.js";
@@ -26,9 +26,6 @@ type ModelConfig = Pick<Config, LibraryOption<"model">>;
 
 /** Created by {@link openModel}. */
 export class Model {
-  readonly engine: PolicyEngine;
-  /** Number of concurrent rollouts. */
-  readonly concurrency: number;
   /** Threads of this model's rollouts, which outlive a gathering. */
   readonly threads = new RolloutThreads();
   readonly #player: EnginePlayer;
@@ -41,14 +38,18 @@ export class Model {
   constructor(
     readonly reference: string,
     readonly config: ModelConfig,
-    opened: { engine: PolicyEngine; player: EnginePlayer; concurrency: number },
+    readonly engine: PolicyEngine,
+    player: EnginePlayer,
     readonly log: (line: string) => void,
   ) {
-    this.engine = opened.engine;
-    this.concurrency = opened.concurrency;
-    this.#player = opened.player;
-    const { adapter } = opened.player;
-    this.#adapter = adapter === null ? null : { path: opened.engine.adapter as string, sha256: adapter };
+    this.#player = player;
+    const { adapter } = player;
+    this.#adapter = adapter === null ? null : { path: engine.adapter as string, sha256: adapter };
+  }
+
+  /** Number of concurrent rollouts. */
+  get concurrency(): number {
+    return this.#player.engine.sequences;
   }
 
   /** Properties of the loaded model: file, architecture, vocabulary, devices. */
@@ -81,31 +82,25 @@ export class Model {
     this.#adapter = path === null ? null : { path, sha256: await sha256OfFile(path) };
   }
 
+  /** How rollouts of a task are gathered on it. */
+  playing({ reference, options, servers }: OpenTask): EnginePlaying {
+    const { player, limits, concurrency, threads, config, log } = this;
+    return {
+      settings: { task: reference, taskOptions: options, servers, player, limits },
+      concurrency,
+      threads,
+      maxExceptions: config.maxExceptions,
+      onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
+    };
+  }
+
   /** The model as the policy of a run, which activates the run's adapters on it. */
   async policy(task: OpenTask, releaseWeights: boolean): Promise<EnginePolicy> {
-    const { config, log } = this;
-    const [{ EnginePolicy }, { chatSettings }] = await Promise.all([
-      import("../machine/play/engine-policy.js"),
-      import("../core/rollout/conversation.js"),
-    ]);
-    return new EnginePolicy(this.engine, {
-      engine: this.#player.engine,
-      task: task.reference,
-      taskOptions: task.options,
-      servers: task.servers,
-      limits: this.limits,
-      temperature: this.#player.sampling.temperature ?? 1,
-      chat: chatSettings(config),
-      concurrency: this.concurrency,
-      threads: this.threads,
-      maxExceptions: config.maxExceptions,
-      releaseWeights,
-      onUse: (adapter) => {
-        this.#adapter = adapter;
-      },
-      onFailure: ({ id, error }) => log(`rollout ${id} failed: ${error}`),
-      log,
-    });
+    const { EnginePolicy } = await import("../machine/play/engine-policy.js");
+    const onUse = (adapter: Adapter | null) => {
+      this.#adapter = adapter;
+    };
+    return new EnginePolicy(this.engine, { ...this.playing(task), releaseWeights, onUse, log: this.log });
   }
 
   async close(): Promise<void> {
@@ -128,7 +123,7 @@ export async function openModel(reference: string, options: ModelOptions = {}): 
   const given = await givenByProgram(values, libraryOptions("model"));
   const config = withDefaults([...optionsOf("rollout"), ...libraryOptions("model")], { ...given, model: reference });
   const { openPlayerFor } = await import("../machine/play/choose-player.js");
-  const { spec, engine, concurrency } = await openPlayerFor(config, log, signal);
+  const { spec, engine } = await openPlayerFor(config, log, signal);
   if (!engine || spec.kind !== "engine") throw new HoneError(`${reference} is no model that this machine runs`);
-  return new Model(reference, config, { engine, player: spec, concurrency }, log);
+  return new Model(reference, config, engine, spec, log);
 }

@@ -245,23 +245,10 @@ async function loadModel(plan: RunPlan, run: Run, io: Io): Promise<Model> {
   };
   const { engine, options } = await openPlaying(config, wanted, backend === "cuda", io);
   io.log(engineText(engine.info));
-  const { temperature } = settings;
-  return new Model(
-    settings.model,
-    withDefaults(libraryOptions("model"), { ...given, ...settings }),
-    {
-      engine,
-      player: {
-        kind: "engine",
-        engine: options,
-        sampling: { temperature },
-        chat: chatSettings(settings),
-        adapter: null,
-      },
-      concurrency: options.sequences,
-    },
-    io.log,
-  );
+  const sampling = { temperature: settings.temperature };
+  const player = { kind: "engine", engine: options, sampling, chat: chatSettings(settings), adapter: null } as const;
+  const ofModel = withDefaults(libraryOptions("model"), { ...given, ...settings });
+  return new Model(settings.model, ofModel, engine, player, io.log);
 }
 
 /** Two programs that want all cores take far longer than either alone: the engine uses one less until `work` is done. */

@@ -51,11 +51,17 @@ function policyOf(room: { for: number }, lanes = 1) {
     },
   } as unknown as LocalEngine;
   const policy = new EnginePolicy(engine, {
-    engine: { model: "m.gguf", sequences: 8, contextPerSequence: 64 },
-    task: "t",
-    taskOptions: {} as never,
-    limits: {} as never,
-    temperature: 1,
+    settings: {
+      task: "t",
+      taskOptions: {} as never,
+      player: {
+        kind: "engine",
+        engine: { model: "m.gguf", sequences: 8, contextPerSequence: 64 },
+        sampling: { temperature: 1 },
+        adapter: null,
+      },
+      limits: {} as never,
+    },
     concurrency: 8,
     maxExceptions: 0,
     releaseWeights: true,

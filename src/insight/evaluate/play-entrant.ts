@@ -155,19 +155,17 @@ export async function openEngine(stage: Stage, { file: model, context, entrants 
       await engine.close();
     },
     play: async (entrant: EngineEntrant): Promise<Result> => {
+      const { chat, title } = entrant;
+      const sampling = { temperature: settings.temperature };
+      const player = { kind: "engine", engine: options, sampling, chat, adapter: null } as const;
+      const limits = limitsOf({ ...config, ...settings }, options);
       const policy = new EnginePolicy(engine, {
-        task: settings.task,
-        taskOptions,
-        servers,
-        engine: options,
-        limits: limitsOf({ ...config, ...settings }, options),
-        temperature: settings.temperature,
-        chat: entrant.chat,
+        settings: { task: settings.task, taskOptions, servers, player, limits },
         concurrency: options.sequences,
         threads,
         maxExceptions: config.maxExceptions,
+        onFailure: ({ id, error }) => log(`${title}: rollout ${id} failed: ${error}`),
         releaseWeights: false,
-        onFailure: ({ id, error }) => log(`${entrant.title}: rollout ${id} failed: ${error}`),
         log,
       });
       const limit = Math.max(mismatchLimit(engine.info.weightType, engine.info.compute), entrant.highestMismatch);

@@ -1,38 +1,26 @@
 /** The engine and its rollout workers, with the interface that the training loop uses. */
 import { isDeepStrictEqual } from "node:util";
-import type { EngineOptions, PolicyEngine } from "../../core/engine/engine.js";
-import { gather } from "../../core/gather/gather.js";
-import type { RolloutThreads } from "../../core/gather/threads.js";
-import type { ChatSettings } from "../../core/rollout/conversation.js";
-import type { RolloutLimits } from "../../core/rollout/rollout.js";
-import type { RolloutFailure } from "../../core/rollout/trajectory.js";
+import type { PolicyEngine } from "../../core/engine/engine.js";
+import { type GatherOptions, gather } from "../../core/gather/gather.js";
+import type { WorkerSettings } from "../../core/gather/job.js";
+import type { EnginePlayer } from "../../core/rollout/player.js";
 import type { Adapter, ProbeReading } from "../../core/run/records.js";
-import type { ServerPlan } from "../../core/task/servers.js";
-import type { PlainOptions } from "../../core/task/task.js";
 import type { PlayRequest, PlayResult, Policy } from "../../core/train/parts.js";
 import { sha256OfFile } from "../../core/util/files.js";
 import { fitting } from "../../engine/fitting.js";
 import { type Probe, type ProbeScores, readingOf, readProbe, scoreProbe, scoreStart } from "../../guards/probe.js";
 
-export interface EnginePolicySettings {
-  readonly engine: EngineOptions;
-  /** Task file or name, as workers load it. */
-  readonly task: string;
-  readonly taskOptions: PlainOptions;
-  readonly servers?: ServerPlan | undefined;
-  readonly limits: RolloutLimits;
-  readonly temperature: number;
-  readonly chat?: ChatSettings;
-  /** Concurrent rollouts; fewer after the first time that memory does not suffice for them. */
-  readonly concurrency: number;
-  /** Threads that each play uses again; their owner closes them before the engine. By default each play has its own. */
-  readonly threads?: RolloutThreads;
-  readonly maxExceptions: number;
+/** How rollouts on an engine are gathered, whatever is asked for. */
+export interface EnginePlaying extends Omit<GatherOptions, keyof PlayRequest | "onNote"> {
+  readonly settings: WorkerSettings & { readonly player: EnginePlayer };
+}
+
+/** Concurrent rollouts are fewer after the first time that memory does not suffice for them. */
+export interface EnginePolicySettings extends EnginePlaying {
   /** Frees the weights too while it sleeps, not the KV cache alone. */
   readonly releaseWeights: boolean;
   /** Called with each adapter that is in use from now on. */
   readonly onUse?: (adapter: Adapter | null) => void;
-  readonly onFailure: (failure: RolloutFailure) => void;
   readonly log: (text: string) => void;
 }
 
@@ -105,24 +93,10 @@ export class EnginePolicy implements Policy {
   }
 
   async play(request: PlayRequest): Promise<PlayResult> {
-    const { engine, task, taskOptions, servers, limits, temperature, chat = {} } = this.#settings;
-    const { threads, maxExceptions, onFailure } = this.#settings;
-    const adapter = this.#adapter?.sha256 ?? null;
-    return gather({
-      ...request,
-      settings: {
-        task,
-        taskOptions,
-        servers,
-        limits,
-        player: { kind: "engine", engine, sampling: { temperature }, chat, adapter },
-      },
-      concurrency: this.#concurrency,
-      threads,
-      maxExceptions,
-      onFailure,
-      onNote: this.#settings.log,
-    });
+    const { settings, log, releaseWeights: _, onUse: __, ...playing } = this.#settings;
+    const player = { ...settings.player, adapter: this.#adapter?.sha256 ?? null };
+    const concurrency = this.#concurrency;
+    return gather({ ...playing, ...request, settings: { ...settings, player }, concurrency, onNote: log });
   }
 
   async sleep(): Promise<void> {

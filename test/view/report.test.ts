@@ -163,9 +163,8 @@ describe("the sample", () => {
     makeRun(home, "r", { steps: 40, groups: 4, group: 4, lost: 23 });
     const run = one(home, "r");
     const { rows } = run.rows(0, Number.POSITIVE_INFINITY);
-    const steps = run.reader?.steps() ?? [];
-    const sample = sampleOf(rows, steps, 100);
-    const small = sampleOf(rows, steps, 30);
+    const sample = sampleOf(rows, 100);
+    const small = sampleOf(rows, 30);
     run.close();
     expect(sample.length).toBeGreaterThanOrEqual(100);
     expect(small.some(({ phase, step }) => phase === "train" && step === 23)).toBe(true);
@@ -185,7 +184,7 @@ describe("the sample", () => {
     makeRun(home, "r", { steps: 2 });
     const run = one(home, "r");
     const { rows } = run.rows(0, Number.POSITIVE_INFINITY);
-    const sample = sampleOf(rows, run.reader?.steps() ?? [], 1000);
+    const sample = sampleOf(rows, 1000);
     run.close();
     expect([...sample].map(({ id }) => id).sort((a, b) => a - b)).toEqual(
       rows.map(({ id }) => id).sort((a, b) => a - b),

@@ -67,7 +67,7 @@ export async function writeReport(runs: readonly SeenRun[], file: string, sample
     const rows = run.rows(0, Number.POSITIVE_INFINITY);
     left -= inBase64(deflate({ view, rows }).length);
     const share = Math.ceil(sample / runs.length);
-    const wanted = sampleOf(rows.rows, view.steps, share).map(({ id }) => id);
+    const wanted = sampleOf(rows.rows, share).map(({ id }) => id);
     const made = chunksOf(run, wanted, left / (runs.length - parts.length), data.length);
     left -= made.bytes;
     data.push(...made.data);

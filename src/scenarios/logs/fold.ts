@@ -3,10 +3,22 @@
  * percent-encoded signs are those of ASCII, and signs without a width are none.
  */
 
-export interface Folded {
-  readonly text: string;
-  /** Where the sign at a position of `text`, or its end, is in the text that was given. */
-  from(position: number): number;
+/** A stretch of a text, and what stands there in another one. */
+export interface Piece {
+  readonly first: number;
+  readonly after: number;
+  readonly by: string;
+}
+
+/** @param pieces in the order of the text, none across another */
+export function replaced(text: string, pieces: readonly Piece[]): string {
+  const parts: string[] = [];
+  let end = 0;
+  for (const { first, after, by } of pieces) {
+    parts.push(text.slice(end, first), by);
+    end = after;
+  }
+  return parts.join("") + text.slice(end);
 }
 
 /** `%2540` is what `%40` becomes when it is encoded once more. */
@@ -21,32 +33,19 @@ function plain(sign: string, encoded: string | undefined): string {
   return /[\u00ad\u200b-\u200d\u2060\ufeff]/.test(sign) ? "" : "-";
 }
 
-export function folded(given: string): Folded {
-  const parts: string[] = [];
-  /** Positions from which on the two texts are apart by another number of signs, in the folded one and in the given one. */
-  const [here, there] = [[0], [0]];
-  let length = 0;
+/** @returns the text, and where the sign at a position of it, or its end, is in the text that was given */
+export function folded(given: string): { readonly text: string; from(position: number): number } {
+  const pieces = [...given.matchAll(OTHER)].map(
+    ({ index, 0: sign, 1: encoded }): Piece => ({ first: index, after: index + sign.length, by: plain(sign, encoded) }),
+  );
+  if (pieces.length === 0) return { text: given, from: (position) => position };
+  const origins: number[] = [];
   let end = 0;
-  for (const found of given.matchAll(OTHER)) {
-    const [sign, encoded] = found;
-    const read = plain(sign, encoded);
-    parts.push(given.slice(end, found.index), read);
-    length += found.index - end + read.length;
-    end = found.index + sign.length;
-    if (read.length === sign.length) continue;
-    here.push(length);
-    there.push(end);
+  for (const { first, after, by } of pieces) {
+    for (; end < first; end++) origins.push(end);
+    if (by !== "") origins.push(first);
+    end = after;
   }
-  if (parts.length === 0) return { text: given, from: (position) => position };
-  const text = parts.join("") + given.slice(end);
-  const from = (position: number) => {
-    let [low, high] = [0, here.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if ((here[middle] as number) <= position) low = middle;
-      else high = middle;
-    }
-    return (there[low] as number) + position - (here[low] as number);
-  };
-  return { text, from };
+  for (; end <= given.length; end++) origins.push(end);
+  return { text: replaced(given, pieces), from: (position) => origins[position] as number };
 }

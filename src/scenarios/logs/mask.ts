@@ -3,7 +3,7 @@
  * same text gets the same placeholder everywhere, so that questions still fit their answers. Names have no form: they are given.
  */
 import type { ChatMessage, ToolSchema } from "../../core/task/task.js";
-import { folded } from "./fold.js";
+import { folded, replaced } from "./fold.js";
 
 export const MASKED = ["email", "phone", "card", "iban", "ip", "key"] as const;
 export type Masked = (typeof MASKED)[number];
@@ -25,6 +25,7 @@ function isCard(number: string): boolean {
 
 /** ISO 13616: the remainder of 97 is 1. */
 function isIban(given: string): boolean {
+  if (given.length < 15) return false;
   const compact = given.toUpperCase();
   const moved = (compact.slice(4) + compact.slice(0, 4)).replace(/[A-Z]/g, (letter) =>
     String(letter.charCodeAt(0) - 55),
@@ -45,83 +46,34 @@ const matches = (pattern: RegExp, is: (found: string) => boolean = () => true): 
     for (const { index, 0: found } of text.matchAll(pattern)) if (is(found)) yield [index, index + found.length];
   };
 
-const isDigit = (code: number) => code >= 48 && code <= 57;
-const isAlphanumeric = (code: number) => isDigit(code) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
-/** A space, a dash, a point. */
-const separates = (code: number) => code === 32 || code === 45 || code === 46;
-
-/** Numbers in groups, with one sign between them. Others may follow: it ends where a group does, and is the longest that is one. */
-const grouped = (
-  begin: RegExp,
-  belongs: (code: number) => boolean,
-  [least, most]: Range,
-  is: (number: string) => boolean,
-): Find =>
+/**
+ * Numbers in groups, with one sign between them. Others may follow: it ends where a group does, and is the longest that is one.
+ * @param pattern looks ahead for as many signs as there may be
+ */
+const grouped = (pattern: RegExp, is: (number: string) => boolean): Find =>
   function* (text) {
     let after = 0;
-    for (const { index } of text.matchAll(begin)) {
+    for (const { index, 1: longest = "" } of text.matchAll(pattern)) {
       if (index < after) continue;
-      const ends: number[] = [];
-      let length = 0;
-      let at = index;
-      for (; length <= most; at++) {
-        const code = text.charCodeAt(at);
-        if (belongs(code)) {
-          length++;
-          continue;
-        }
-        if (length >= least && !isAlphanumeric(code)) ends.unshift(at);
-        if (!separates(code) || !belongs(text.charCodeAt(at + 1))) break;
-      }
-      const end = ends.find((end) => is(text.slice(index, end).replace(/[ .-]/g, "")));
+      const ends = Array.from(longest, (_, i) => index + longest.length - i);
+      const end = ends.find(
+        (at) => !/^[A-Za-z0-9]/.test(text.slice(at, at + 1)) && is(text.slice(index, at).replace(/[ .-]/g, "")),
+      );
       if (end === undefined) continue;
+      yield [index, end];
       after = end;
-      yield [index, after];
     }
   };
 
-const LOCAL = /[\p{L}\p{N}\p{M}._%+'-]/u;
-const DOMAIN = /[\p{L}\p{N}\p{M}-]+(?:\.[\p{L}\p{N}\p{M}-]+)+/uy;
-
-function* emails(text: string): Iterable<Range> {
-  let after = 0;
-  for (let at = text.indexOf("@"); at >= 0; at = text.indexOf("@", at + 1)) {
-    let from = at;
-    while (from > after) {
-      const pair = /[\udc00-\udfff]/.test(text.charAt(from - 1)) ? 2 : 1;
-      if (!LOCAL.test(text.slice(from - pair, from))) break;
-      from -= pair;
-    }
-    DOMAIN.lastIndex = at + 1;
-    const [domain] = DOMAIN.exec(text) ?? [];
-    after = at + 1 + (domain?.length ?? 0);
-    if (from < at && domain !== undefined) yield [from, after];
-  }
-}
-
-const PEM = /-----(BEGIN|END) [A-Z0-9 ]{1,64}-----/g;
-const REST_OF_PEM = /[A-Za-z0-9+/=\s\\]*/y;
-
-/** Also one whose end is missing. */
-function* pems(text: string): Iterable<Range> {
-  let from: number | undefined;
-  let after = 0;
-  for (const { index, 0: line, 1: side } of text.matchAll(PEM)) {
-    after = index + line.length;
-    if (side === "BEGIN") from ??= index;
-    else if (from !== undefined) {
-      yield [from, after];
-      from = undefined;
-    }
-  }
-  if (from === undefined) return;
-  REST_OF_PEM.lastIndex = after;
-  yield [from, after + (REST_OF_PEM.exec(text)?.[0].length ?? 0)];
-}
-
 /** In this order: an account's digits must not be taken for a telephone number. */
 const forms: readonly { readonly what: Masked; readonly find: Find }[] = [
-  { what: "key", find: pems },
+  // Also one whose end is missing.
+  {
+    what: "key",
+    find: matches(
+      /-----BEGIN [A-Z0-9 ]{1,64}-----(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{1,64}-----|[A-Za-z0-9+/=\s\\]*)/g,
+    ),
+  },
   // A token of JSON: its header begins with {".
   { what: "key", find: matches(/(?<![\w-])eyJ[\w-]{10,}(?:\.{1,2}[\w-]+)*/g) },
   {
@@ -130,12 +82,15 @@ const forms: readonly { readonly what: Masked; readonly find: Find }[] = [
       /(?<![\w-])(?:(?:sk|pk|rk|gh[oprsu]|github_pat|glpat|npm|pypi|xox[a-z]|xapp|hf)[-_][\w-]{16,}|A[KS]IA[A-Z0-9]{16,}|AIza[\w-]{30,}|GOCSPX-[\w-]{20,}|ya29\.[\w.-]{20,}|SG\.[\w.-]{32,})/g,
     ),
   },
-  { what: "email", find: emails },
+  // Each run of an address's signs as a whole, whether one follows or not.
   {
-    what: "iban",
-    find: grouped(/(?<![A-Za-z0-9])[A-Z]{2}\d{2}/gi, isAlphanumeric, [15, 34], isIban),
+    what: "email",
+    find: matches(/[\p{L}\p{N}\p{M}._%+'-]+(?:@[\p{L}\p{N}\p{M}-]+(?:\.[\p{L}\p{N}\p{M}-]+)+)?/gu, (found) =>
+      found.includes("@"),
+    ),
   },
-  { what: "card", find: grouped(/(?<![A-Za-z0-9])\d/g, isDigit, [12, 19], isCard) },
+  { what: "iban", find: grouped(/(?<![A-Z0-9])(?=([A-Z]{2}\d{2}(?:[ .-]?[A-Z0-9]){11,30}))/gi, isIban) },
+  { what: "card", find: grouped(/(?<![A-Z0-9])(?=(\d(?:[ .-]?\d){11,18}))/gi, isCard) },
   { what: "ip", find: matches(/\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b/g) },
   {
     what: "ip",
@@ -160,14 +115,12 @@ export const NOT_MASKED =
   "names (--mask-words), postal addresses, dates, user names, passwords and keys of other forms, other encodings (base64, HTML), images";
 
 export class Mask {
-  readonly #what: ReadonlySet<Masked>;
-  readonly #words: RegExp | undefined;
+  readonly #forms: readonly { readonly what: string; readonly find: Find }[];
   readonly #placeholders = new Map<string, string>();
   readonly #numbers = new Map<string, number>();
 
   /** @param words given ones, of people or places, in any case */
   constructor(what: readonly Masked[], words: readonly string[] = []) {
-    this.#what = new Set(what);
     const escaped = [...words]
       .filter((word) => word.trim() !== "")
       .sort((a, b) => b.length - a.length)
@@ -176,10 +129,11 @@ export class Mask {
           .text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
           .replace(/\s+/g, "\\s+"),
       );
-    this.#words =
-      escaped.length > 0
-        ? new RegExp(`(?<![\\p{L}\\p{N}])(?:${escaped.join("|")})(?![\\p{L}\\p{N}])`, "giu")
-        : undefined;
+    const names = new RegExp(`(?<![\\p{L}\\p{N}])(?:${escaped.join("|")})(?![\\p{L}\\p{N}])`, "giu");
+    this.#forms = [
+      ...forms.filter((form) => what.includes(form.what)),
+      ...(escaped.length > 0 ? [{ what: "name", find: matches(names) }] : []),
+    ];
   }
 
   /** Different texts that were replaced, by kind. */
@@ -189,30 +143,25 @@ export class Mask {
 
   text(given: string): string {
     const { text, from } = folded(given);
-    const found: { readonly range: Range; readonly placeholder: string }[] = [];
     let left = text;
-    const take = (what: string, ranges: Iterable<Range>) => {
-      const parts: string[] = [];
-      let end = 0;
-      for (const range of ranges) {
-        const [first, after] = range;
-        found.push({ range, placeholder: this.#for(what, left.slice(first, after)) });
-        // Nothing else is found there, nor across it.
-        parts.push(left.slice(end, first), "\0".repeat(after - first));
-        end = after;
-      }
-      if (end > 0) left = parts.join("") + left.slice(end);
-    };
-    for (const { what, find } of forms) if (this.#what.has(what)) take(what, find(left));
-    if (this.#words) take("name", matches(this.#words)(left));
-    if (found.length === 0) return given;
-    const parts: string[] = [];
-    let end = 0;
-    for (const { range, placeholder } of found.sort((a, b) => a.range[0] - b.range[0])) {
-      parts.push(given.slice(end, from(range[0])), placeholder);
-      end = from(range[1]);
-    }
-    return parts.join("") + given.slice(end);
+    const found = this.#forms.flatMap(({ what, find }) => {
+      const ranges = [...find(left)];
+      const placeholders = ranges.map((range) => this.#for(what, left.slice(...range)));
+      // Nothing else is found there, nor across it.
+      left = replaced(
+        left,
+        ranges.map(([first, after]) => ({ first, after, by: "\0".repeat(after - first) })),
+      );
+      return ranges.map(([first, after], i) => ({
+        first: from(first),
+        after: from(after),
+        by: placeholders[i] as string,
+      }));
+    });
+    return replaced(
+      given,
+      found.sort((a, b) => a.first - b.first),
+    );
   }
 
   /** All texts of a value, and names of its fields; whole numbers too, which may be a card's. */

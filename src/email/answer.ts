@@ -7,9 +7,7 @@
  * Long free answers (real mail's) match only when worded alike: for them this is a lower bound, and a judge is needed.
  */
 
-export const monthNames = "january february march april may june july august september october november december".split(
-  " ",
-);
+const monthNames = "january february march april may june july august september october november december".split(" ");
 const month = `(${monthNames.map((name) => `${name}|${name.slice(0, 3)}`).join("|")}|sept)`;
 const day = "(\\d{1,2})(?:st|nd|rd|th)?";
 const year = "(?:,?\\s+(\\d{4}))?";

@@ -25,12 +25,32 @@ export function phrasesOf(keywords: readonly string[]): Phrase[] {
     .filter((phrase) => phrase.length > 0);
 }
 
-const FULL_STOP = 0x2e;
-const COLON = 0x3a;
-/** No gap follows it. */
-const IDEOGRAPHIC_FULL_STOP = 0x3002;
-/** Space, tab, line feed, carriage return. */
-const isGap = (code: number) => code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d;
+interface Word {
+  readonly start: number;
+  readonly end: number;
+  readonly folded: string;
+  /** The first word of its sentence. */
+  readonly sentence: number;
+}
+
+/** A phrase that begins at a word. */
+interface Occurrence {
+  readonly phrase: Phrase;
+  readonly at: number;
+}
+
+/** A text's words, from its beginning on as far as a snippet of it may need them. */
+interface Words {
+  readonly text: string;
+  readonly words: readonly Word[];
+  /** In the order of the text. */
+  readonly found: readonly Occurrence[];
+  /** Number of words in a snippet of this text. */
+  readonly length: number;
+}
+
+/** What stands before the first word of a sentence; no gap follows an ideographic full stop. */
+const sentenceEnd = /(?:\u3002|[.:][ \t\n\r]+)$/;
 
 function isMostlyUnspaced(text: string): boolean {
   if (!isUnspaced(text)) return false;
@@ -38,71 +58,34 @@ function isMostlyUnspaced(text: string): boolean {
   return words.filter(isUnspaced).length * 2 > words.length;
 }
 
-/** The words of a text, tokenised on demand. */
-class Words {
-  readonly starts: number[] = [];
-  readonly ends: number[] = [];
-  readonly folded: string[] = [];
-  /** The first word of each word's sentence. */
-  readonly sentences: number[] = [];
-  /** Number of words in a snippet of this text. */
-  readonly length: number;
-  readonly #pattern: RegExp;
-  readonly #source: string;
-  readonly #fold: (word: string) => string;
+const isAt = (words: readonly Word[], at: number, phrase: Phrase) =>
+  phrase.every((folded, offset) => words[at + offset]?.folded === folded);
 
-  constructor(readonly text: string) {
-    // ASCII text, as in most mail, keeps its length in lower case, and its words are found three times as fast.
-    const isAscii = !/[\u0080-\uffff]/.test(text);
-    this.#pattern = isAscii ? /[a-z0-9]+/g : wordsIn(text);
-    this.#source = isAscii ? text.toLowerCase() : text;
-    this.#fold = isAscii ? (lower) => lower : fold;
-    this.length = isMostlyUnspaced(text) ? LENGTH.characters : LENGTH.words;
-  }
-
-  /** Whether there is a word with this index. */
-  has(index: number): boolean {
-    while (this.folded.length <= index) {
-      const match = this.#pattern.exec(this.#source);
-      if (!match) {
-        // At the end the pattern would start again.
-        this.#pattern.lastIndex = this.#source.length;
-        return false;
-      }
-      this.starts.push(match.index);
-      this.ends.push(match.index + match[0].length);
-      const before = this.sentences.at(-1);
-      this.sentences.push(before === undefined || this.#endsSentence(match.index) ? this.folded.length : before);
-      this.folded.push(this.#fold(match[0]));
+function read(text: string, phrases: readonly Phrase[]): Words {
+  // ASCII text, as in most mail, keeps its length in lower case, and its words are found three times as fast.
+  const isAscii = !/[\u0080-\uffff]/.test(text);
+  const length = isMostlyUnspaced(text) ? LENGTH.characters : LENGTH.words;
+  const words: Word[] = [];
+  const found: Occurrence[] = [];
+  let first = Number.POSITIVE_INFINITY;
+  for (const { 0: word, index: start } of (isAscii ? text.toLowerCase() : text).matchAll(
+    isAscii ? /[a-z0-9]+/g : wordsIn(text),
+  )) {
+    // A snippet that begins with the last occurrence, and the phrases at its end.
+    if (words.length > first + PATIENCE + 2 * length) break;
+    const before = words.at(-1);
+    const begins = before === undefined || sentenceEnd.test(text.slice(before.end, start));
+    const folded = isAscii ? word : fold(word);
+    words.push({ start, end: start + word.length, folded, sentence: begins ? words.length : before.sentence });
+    for (const phrase of phrases) {
+      const at = words.length - phrase.length;
+      if (phrase.at(-1) !== folded || !isAt(words, at, phrase)) continue;
+      found.push({ phrase, at });
+      first = Math.min(first, at);
     }
-    return true;
   }
-
-  /** Whether a full stop or a colon and a gap come before this position. */
-  #endsSentence(place: number): boolean {
-    let before = place - 1;
-    if (this.text.charCodeAt(before) === IDEOGRAPHIC_FULL_STOP) return true;
-    while (isGap(this.text.charCodeAt(before))) before--;
-    const code = before === place - 1 ? 0 : this.text.charCodeAt(before);
-    return code === FULL_STOP || code === COLON;
-  }
-
-  /** The start of a snippet that should begin at this word, moved to lie within the text. */
-  fit(start: number): number {
-    const isRoom = this.has(start + this.length - 1);
-    return Math.max(0, isRoom ? start : this.folded.length - this.length);
-  }
-
-  /** Whether the phrase begins at this word. */
-  isAt(index: number, phrase: Phrase): boolean {
-    return phrase.every((folded, offset) => this.has(index + offset) && this.folded[index + offset] === folded);
-  }
-}
-
-/** An occurrence of a phrase, given by its index in the list of phrases. */
-interface Occurrence {
-  readonly phrase: number;
-  readonly at: number;
+  const near = found.filter(({ at }) => at < first + PATIENCE).sort((a, b) => a.at - b.at);
+  return { text, words, found: near, length };
 }
 
 /** Start of a snippet and its score. */
@@ -111,77 +94,52 @@ interface Place {
   readonly score: number;
 }
 
-function occurrencesIn(words: Words, phrases: readonly Phrase[]): Occurrence[] {
-  const found: Occurrence[] = [];
-  for (let at = 0, end = Number.POSITIVE_INFINITY; at < end && words.has(at); at++) {
-    for (const [phrase, folded] of phrases.entries()) {
-      if (folded[0] !== words.folded[at] || !words.isAt(at, folded)) continue;
-      found.push({ phrase, at });
-      end = Math.min(end, at + PATIENCE);
-    }
-  }
-  return found;
-}
-
 /**
  * FTS5's choice: most different phrases, then the beginning of a sentence (preferably of the text), then most
  * occurrences, then the first. Without a sentence's beginning the occurrences are centred.
  */
-function bestPlace(words: Words, phrases: readonly Phrase[]): Place {
-  const found = occurrencesIn(words, phrases);
-  let best: Place = { start: 0, score: 0 };
-
-  /** Scores the window that begins at `from`, which is at or before occurrence `index`. */
-  const look = (from: number, index: number) => {
-    let first = index;
-    while (first > 0 && (found[first - 1] as Occurrence).at >= from) first--;
-    const seen = new Set<number>();
-    let count = 0;
-    let end = from;
-    for (let next = first; next < found.length; next++) {
-      const { phrase, at } = found[next] as Occurrence;
-      if (at >= from + words.length) break;
-      seen.add(phrase);
-      count++;
-      end = at + (phrases[phrase] as Phrase).length;
-    }
-    return { score: 1000 * seen.size + (count - seen.size), end };
+function bestPlace({ words, found, length }: Words): Place {
+  const within = (from: number) => found.filter(({ at }) => at >= from && at < from + length);
+  const score = (seen: readonly Occurrence[]) => {
+    const different = new Set(seen.map(({ phrase }) => phrase)).size;
+    return 1000 * different + (seen.length - different);
   };
-
-  for (const [index, { at }] of found.entries()) {
-    const { score, end } = look(at, index);
-    if (score > best.score) best = { start: words.fit(at - Math.trunc((words.length - (end - at)) / 2)), score };
-    const sentence = words.sentences[at] as number;
-    if (sentence === at || !words.has(words.length)) continue;
-    const atSentence = look(sentence, index).score + (sentence === 0 ? 120 : 100);
-    if (atSentence > best.score) best = { start: sentence, score: atSentence };
-  }
-  return best;
+  return found.reduce<Place>(
+    (best, { at }) => {
+      const seen = within(at);
+      const last = seen.at(-1) as Occurrence;
+      const centred = at - Math.trunc((length - (last.at + last.phrase.length - at)) / 2);
+      const { sentence } = words[at] as Word;
+      const places = [{ start: Math.max(0, Math.min(centred, words.length - length)), score: score(seen) }];
+      if (sentence !== at && words.length > length) {
+        places.push({ start: sentence, score: score(within(sentence)) + (sentence === 0 ? 120 : 100) });
+      }
+      return places.reduce((one, other) => (other.score > one.score ? other : one), best);
+    },
+    { start: 0, score: 0 },
+  );
 }
 
-function cut(words: Words, start: number, phrases: readonly Phrase[]): string {
-  const isAll = !words.has(start + words.length);
-  const end = Math.min(start + words.length, words.folded.length);
-  const { text, starts, ends } = words;
-  const longestAt = (index: number) =>
-    Math.max(0, ...phrases.map((phrase) => (words.isAt(index, phrase) ? phrase.length : 0)));
-
+function cut({ text, words, length }: Words, start: number, phrases: readonly Phrase[]): string {
+  const end = Math.min(start + length, words.length);
+  let from = start === 0 ? 0 : (words[start] as Word).start;
   let snippet = start === 0 ? "" : "... ";
-  let from = start === 0 ? 0 : (starts[start] as number);
-  for (let index = start; index < end; ) {
-    let past = index + longestAt(index);
-    if (past === index) {
-      index++;
-      continue;
-    }
-    // Overlapping phrases are marked as one.
-    for (let next = index + 1; next < past; next++) past = Math.max(past, next + longestAt(next));
-    const to = ends[Math.min(past, end) - 1] as number;
-    snippet += `${text.slice(from, starts[index])}<b>${text.slice(starts[index], to)}</b>`;
+  const write = (to: number, mark: string) => {
+    snippet += text.slice(from, to) + mark;
     from = to;
-    index = past;
+  };
+  /** Behind the phrase that is being marked. Overlapping phrases are marked as one. */
+  let past = start;
+  for (const [offset, word] of words.slice(start, end).entries()) {
+    const index = start + offset;
+    const longest = Math.max(0, ...phrases.map((phrase) => (isAt(words, index, phrase) ? phrase.length : 0)));
+    if (longest > 0 && index >= past) write(word.start, "<b>");
+    past = Math.max(past, index + longest);
+    if (index + 1 === Math.min(past, end)) write(word.end, "</b>");
   }
-  return isAll ? snippet + text.slice(from) : `${snippet}${text.slice(from, ends[end - 1])} ...`;
+  if (words.length <= start + length) write(text.length, "");
+  else write((words[end - 1] as Word).end, " ...");
+  return snippet;
 }
 
 /** Joins lines, and removes the rules and gaps that fill lines of mail. */
@@ -197,8 +155,8 @@ function tidy(snippet: string): string {
 
 /** The best place of a mail for these keywords, which are put in `<b>`. " ..." marks omitted text. */
 export function snippetOf(subject: string, body: string, phrases: readonly Phrase[]): string {
-  const [inSubject, inBody] = [new Words(subject), new Words(body)];
-  const [subjectPlace, bodyPlace] = [bestPlace(inSubject, phrases), bestPlace(inBody, phrases)];
+  const [inSubject, inBody] = [read(subject, phrases), read(body, phrases)];
+  const [subjectPlace, bodyPlace] = [bestPlace(inSubject), bestPlace(inBody)];
   const isInSubject = subjectPlace.score > 0 && subjectPlace.score >= bodyPlace.score;
   return tidy(isInSubject ? cut(inSubject, subjectPlace.start, phrases) : cut(inBody, bodyPlace.start, phrases));
 }

@@ -44,25 +44,16 @@ export interface OpenedFile {
  * @param onBytes called with the number of bytes (packed) of each read
  */
 export async function openFile(path: string, onBytes: (count: number) => void): Promise<OpenedFile> {
-  const start = await headOf(path);
-  if (recognise(start) !== "gzip") {
-    return { kind: recognise(start), isPacked: false, chunks: chunksOf(path, false, onBytes) };
-  }
+  const kind = recognise(await headOf(path));
+  if (kind !== "gzip") return { kind, isPacked: false, chunks: chunksOf(path, false, onBytes) };
   const chunks = chunksOf(path, true, onBytes);
-  const first: Buffer[] = [];
-  let length = 0;
-  while (length < HEAD_BYTES) {
-    const { value, done } = await chunks.next();
-    if (done) break;
-    first.push(value);
-    length += value.length;
-  }
-  const kind = recognise(Buffer.concat(first).subarray(0, HEAD_BYTES));
-  return { kind, isPacked: true, chunks: resumed(first, chunks) };
+  // It is long enough, unless the file is not.
+  const { value: first = Buffer.alloc(0) } = await chunks.next();
+  return { kind: recognise(first.subarray(0, HEAD_BYTES)), isPacked: true, chunks: resumed(first, chunks) };
 }
 
-async function* resumed(first: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  yield* first;
+async function* resumed(first: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield first;
   yield* rest;
 }
 

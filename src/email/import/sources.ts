@@ -52,46 +52,36 @@ export async function findSource(path: string): Promise<Source> {
 export async function* inSources(sources: readonly Source[], progress: ReadingProgress): AsyncGenerator<Found[]> {
   progress.total = sources.reduce((sum, { bytes }) => sum + bytes, 0);
   for (const { path, isFolder } of sources) {
-    if (!isFolder) {
-      yield* inFile(path, true, progress);
-      continue;
-    }
-    const containers: string[] = [];
-    for (const found of inFolder(path, progress, containers)) yield [found];
-    for (const container of containers) {
-      progress.total += (await findSource(container)).bytes;
-      yield* inFile(container, false, progress);
-    }
+    yield* isFolder ? inFolder(path, progress) : inFile(path, true, progress);
   }
 }
 
-/** The message that a file of a folder is; undefined for a file with many messages. */
+/** The message that a file of a folder is, or why there is none; undefined for a file with many messages. */
 function messageIn(path: string): Found | undefined {
-  using file = new OpenFile(path);
-  const head = file.bytes(0, HEAD_BYTES);
-  const kind = recognise(head);
-  if (kind !== "message" && kind !== "unknown") return undefined;
-  if (head.length < HEAD_BYTES) return { kind: "message", bytes: head, name: path };
-  if (file.size <= MAX_MESSAGE_BYTES) return { kind: "message", bytes: readFileSync(path), name: path };
-  return { kind: "skipped", reason: kind === "message" ? "too_large" : "not_mail", name: path };
+  try {
+    using file = new OpenFile(path);
+    const head = file.bytes(0, HEAD_BYTES);
+    const kind = recognise(head);
+    if (kind !== "message" && kind !== "unknown") return undefined;
+    if (head.length < HEAD_BYTES) return { kind: "message", bytes: head, name: path };
+    if (file.size <= MAX_MESSAGE_BYTES) return { kind: "message", bytes: readFileSync(path), name: path };
+    return { kind: "skipped", reason: kind === "message" ? "too_large" : "not_mail", name: path };
+  } catch {
+    // No permission, deleted since, or a broken link: counted and listed in the summary.
+    return { kind: "skipped", reason: "unreadable", name: path };
+  }
 }
 
-/**
- * The messages of a folder.
- *
- * @param containers receives the files that hold many messages (mbox, archives, ...), to be opened one by one
- */
-function* inFolder(path: string, progress: ReadingProgress, containers: string[]): Generator<Found> {
+async function* inFolder(path: string, progress: ReadingProgress): AsyncGenerator<Found[]> {
   for (const { path: name, readable } of walk(path)) {
     progress.done += FOLDER_FILE_BYTES;
-    let found: Found | undefined = { kind: "skipped", reason: "unreadable", name };
-    try {
-      if (readable) found = messageIn(name);
-    } catch {
-      // No permission, deleted since, or a broken link: counted and listed in the summary.
+    const found: Found | undefined = readable ? messageIn(name) : { kind: "skipped", reason: "unreadable", name };
+    if (found) {
+      yield [found];
+      continue;
     }
-    if (found) yield found;
-    else containers.push(name);
+    progress.total += (await findSource(name)).bytes;
+    yield* inFile(name, false, progress);
   }
 }
 
@@ -121,7 +111,7 @@ async function* inStream(path: string, file: OpenedFile, isGiven: boolean): Asyn
     throw new HoneError(`${path} holds no mail: ${accepted}`);
   }
   const found: Found[] = [];
-  const sink = sinkFor(file.kind, path, found);
+  const sink = sinkFor(path, found, file.kind);
   for await (const chunk of file.chunks) {
     sink.push(chunk);
     yield found.splice(0);

@@ -1,5 +1,5 @@
 /** Splits a stream of bytes into messages or rows. */
-import { type Found, MAX_MESSAGE_BYTES } from "./found.js";
+import { type Found, MAX_MESSAGE_BYTES, type SkipReason } from "./found.js";
 import { crToLf, endsWithCr, jsonRows, LF, textStart } from "./lines.js";
 import { FROM_BYTES, firstMboxBoundary, mboxMessage } from "./mbox.js";
 import { type FileKind, HEAD_BYTES, recognise } from "./recognise.js";
@@ -15,38 +15,31 @@ export interface Sink {
   end(): void;
 }
 
-/** A file that is one message. */
-function messageSink(name: string, found: Found[]): Sink {
-  let parts: Buffer[] = [];
-  let length = 0;
-  return {
-    push(chunk) {
-      length += chunk.length;
-      if (length > MAX_MESSAGE_BYTES) parts = [];
-      else parts.push(chunk);
-    },
-    end() {
-      if (length <= MAX_MESSAGE_BYTES) found.push({ kind: "message", bytes: Buffer.concat(parts), name });
-      else found.push({ kind: "skipped", reason: "too_large", name });
-    },
-  };
+/** Position after the first of many messages or rows; 0 if it may go on in what follows. A file of another kind is one message. */
+function firstEnd(kind: FileKind, bytes: Buffer, moreFollows: boolean): number {
+  if (kind === "mbox") return firstMboxBoundary(bytes, moreFollows);
+  return kind === "jsonl" ? bytes.indexOf(LF) + 1 : 0;
 }
 
-/** Many messages in one stream: an mbox, or JSON lines. */
-function manySink(kind: "mbox" | "jsonl", name: string, found: Found[]): Sink {
-  /** Position after the first item; 0 if it may go on in what follows. */
-  const first = kind === "mbox" ? firstMboxBoundary : (bytes: Buffer) => bytes.indexOf(LF) + 1;
+/**
+ * The sink for a file. One without messages is counted as one that was skipped; whether one of no known kind is a message,
+ * parsing tells.
+ *
+ * @param known its kind; default: the one of its first bytes
+ */
+export function sinkFor(name: string, found: Found[], known?: FileKind): Sink {
+  let kind = known;
   let parts: Buffer[] = [];
   let length = 0;
-  let enough = PART_BYTES;
+  let enough = known === undefined ? HEAD_BYTES : PART_BYTES;
   /** Whether lines end with CR alone; told by the first of them. */
   let hasCr: boolean | undefined;
   /** Set inside a message that is too large: its bytes are dropped until the next one. */
   let dropping = false;
 
   function take(bytes: Buffer): void {
-    if (kind === "mbox") found.push({ kind: "message", bytes: mboxMessage(bytes), name });
-    else for (const values of jsonRows(bytes)) found.push({ kind: "row", values, name });
+    if (kind === "jsonl") for (const values of jsonRows(bytes)) found.push({ kind: "row", values, name });
+    else found.push({ kind: "message", bytes: kind === "mbox" ? mboxMessage(bytes) : bytes, name });
   }
 
   function keep(rest: Buffer): void {
@@ -55,40 +48,50 @@ function manySink(kind: "mbox" | "jsonl", name: string, found: Found[]): Sink {
     enough = PART_BYTES + rest.length;
   }
 
+  function drop(rest: Buffer, reason?: SkipReason): void {
+    if (reason) found.push({ kind: "skipped", reason, name });
+    dropping = true;
+    // A From line, and what follows it, may be split between two chunks.
+    keep(rest.subarray(-KEPT_BYTES));
+  }
+
   /** Takes the complete messages and keeps the rest. */
   function cut(atEnd: boolean): void {
     let rest: Buffer = Buffer.concat(parts);
-    const isBeginning = hasCr === undefined;
-    hasCr ??= endsWithCr(rest);
-    if (hasCr) crToLf(rest);
-    if (isBeginning) rest = rest.subarray(textStart(rest));
+    kind ??= recognise(rest.subarray(0, HEAD_BYTES));
+    const holdsMany = kind === "mbox" || kind === "jsonl";
+    if (!holdsMany && kind !== "message" && kind !== "unknown") {
+      drop(rest, dropping ? undefined : "not_mail");
+      return;
+    }
+    if (holdsMany) {
+      const isBeginning = hasCr === undefined;
+      hasCr ??= endsWithCr(rest);
+      if (hasCr) crToLf(rest);
+      if (isBeginning) rest = rest.subarray(textStart(rest));
+    }
     if (dropping) {
-      const start = first(rest, !atEnd);
-      // A From line, and what follows it, may be split between two chunks.
+      const start = firstEnd(kind, rest, !atEnd);
       if (start === 0) {
-        keep(rest.subarray(-KEPT_BYTES));
+        drop(rest);
         return;
       }
       dropping = false;
       rest = rest.subarray(start);
     }
     const whole = rest.length;
-    for (let end = first(rest, !atEnd); end > 0; end = first(rest, !atEnd)) {
+    for (let end = firstEnd(kind, rest, !atEnd); end > 0; end = firstEnd(kind, rest, !atEnd)) {
       take(rest.subarray(0, end));
       rest = rest.subarray(end);
     }
     if (atEnd) {
-      if (rest.length > 0) take(rest);
-    } else if (rest.length < whole) {
-      keep(rest);
-    } else if (whole > MAX_MESSAGE_BYTES) {
-      found.push({ kind: "skipped", reason: "too_large", name });
-      dropping = true;
-      keep(rest.subarray(-KEPT_BYTES));
+      if (rest.length > 0 || !holdsMany) take(rest);
+    } else if (rest.length === whole && whole > MAX_MESSAGE_BYTES) {
+      drop(rest, "too_large");
     } else {
-      // Search again only after the size has doubled, so that a huge message takes linear time.
       keep(rest);
-      enough = Math.min(whole * 2, MAX_MESSAGE_BYTES);
+      // Search again only after the size has doubled, so that a huge message takes linear time.
+      if (rest.length === whole) enough = Math.min(whole * 2, MAX_MESSAGE_BYTES);
     }
   }
 
@@ -100,39 +103,4 @@ function manySink(kind: "mbox" | "jsonl", name: string, found: Found[]): Sink {
     },
     end: () => cut(true),
   };
-}
-
-/** A file of unknown kind in an archive: detected first, then passed to the sink for its kind. */
-export function fileSink(name: string, found: Found[]): Sink {
-  const head: Buffer[] = [];
-  let length = 0;
-  let sink: Sink | undefined;
-
-  function open(): Sink {
-    sink = sinkFor(recognise(Buffer.concat(head)), name, found);
-    for (const part of head.splice(0)) sink.push(part);
-    return sink;
-  }
-
-  return {
-    push(chunk) {
-      if (sink) {
-        sink.push(chunk);
-        return;
-      }
-      head.push(chunk);
-      length += chunk.length;
-      if (length >= HEAD_BYTES) open();
-    },
-    end: () => (sink ?? open()).end(),
-  };
-}
-
-/** The sink for a file of known kind. A file without messages is counted as one that was skipped. */
-export function sinkFor(kind: FileKind, name: string, found: Found[]): Sink {
-  if (kind === "mbox" || kind === "jsonl") return manySink(kind, name, found);
-  // Parsing tells what is wrong with it.
-  if (kind === "message" || kind === "unknown") return messageSink(name, found);
-  found.push({ kind: "skipped", reason: "not_mail", name });
-  return { push() {}, end() {} };
 }

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { extract, type Header } from "tar-stream";
 import type { Found } from "./found.js";
-import { fileSink } from "./split.js";
+import { sinkFor } from "./split.js";
 
 /**
  * Reads an archive in chunks. Uses tar-stream's events, since its async iterator takes five times as long for an
@@ -19,7 +19,7 @@ export async function* inTar(chunks: AsyncIterable<Buffer>, archive: string): As
   });
   files.on("entry", ({ name, type }: Header, stream, next) => {
     const isFile = type === "file" || type === "contiguous-file";
-    const sink = isFile ? fileSink(`${archive}/${name}`, found) : undefined;
+    const sink = isFile ? sinkFor(`${archive}/${name}`, found) : undefined;
     // The archive reports it too.
     stream.on("error", () => undefined);
     stream.on("data", (chunk) => sink?.push(chunk as Buffer));

@@ -12,7 +12,7 @@ function messagesOf(file: string | Buffer, piece = 65_536): string[] {
   const bytes = Buffer.from(file);
   expect(recognise(bytes)).toBe("mbox");
   const found: Found[] = [];
-  const sink = sinkFor("mbox", "x", found);
+  const sink = sinkFor("x", found, "mbox");
   for (let at = 0; at < bytes.length; at += piece) sink.push(bytes.subarray(at, at + piece));
   sink.end();
   return found.flatMap((one) => (one.kind === "message" ? `${one.bytes}` : []));

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Found, MAX_MESSAGE_BYTES } from "../../../../src/email/import/found.js";
 import { recognise } from "../../../../src/email/import/recognise.js";
-import { fileSink, type Sink, sinkFor } from "../../../../src/email/import/split.js";
+import { type Sink, sinkFor } from "../../../../src/email/import/split.js";
 
 const fromLine = "From MAILER-DAEMON Mon Apr 18 14:19:09 2022";
 
@@ -45,7 +45,7 @@ test("an mbox is cut at its messages, wherever the pieces of the stream end", ()
       (messages, sizes) => {
         const texts = messages.map(({ header, body }) => header + body.join(""));
         const bytes = Buffer.from(texts.map((text) => `${fromLine}\n${text}`).join(""));
-        const { items } = itemsOf(bytes, sizes, (found) => sinkFor("mbox", "x", found));
+        const { items } = itemsOf(bytes, sizes, (found) => sinkFor("x", found, "mbox"));
         expect(items).toEqual(texts.map((text) => text.replace(/^>(>*From )/gm, "$1")));
       },
     ),
@@ -55,12 +55,12 @@ test("an mbox is cut at its messages, wherever the pieces of the stream end", ()
 test("streams of many megabytes come in many parts that miss nothing", () => {
   const texts = Array.from({ length: 3000 }, (_, i) => `Subject: ${i}\n\n${"x".repeat((i * 7919) % 4000)}\n`);
   const mbox = Buffer.from(texts.map((text) => `${fromLine}\n${text}`).join(""));
-  const cut = itemsOf(mbox, [65_536], (found) => sinkFor("mbox", "x", found));
+  const cut = itemsOf(mbox, [65_536], (found) => sinkFor("x", found, "mbox"));
   expect(cut.items).toEqual(texts);
   expect(cut.parts).toBeGreaterThan(4);
 
   const rows = texts.map((text) => JSON.stringify({ text }));
-  const lines = itemsOf(Buffer.from(rows.join("\n")), [65_536], (found) => sinkFor("jsonl", "x", found));
+  const lines = itemsOf(Buffer.from(rows.join("\n")), [65_536], (found) => sinkFor("x", found, "jsonl"));
   expect(lines.items).toEqual(rows);
   expect(lines.parts).toBeGreaterThan(4);
 });
@@ -69,16 +69,16 @@ test("a message larger than any mail is counted and left out, its neighbours are
   const huge = `Subject: huge\n\n${"x".repeat(MAX_MESSAGE_BYTES + 3_000_000)}\n`;
   const small = ["Subject: 1\n\na\n", "Subject: 2\n\nb\n", "Subject: 3\n\nc\n"];
   const mbox = [small[0], huge, small[1], small[2]].map((text) => `${fromLine}\n${text}`).join("");
-  const { items, skipped } = itemsOf(Buffer.from(mbox), [1 << 20], (found) => sinkFor("mbox", "x", found));
+  const { items, skipped } = itemsOf(Buffer.from(mbox), [1 << 20], (found) => sinkFor("x", found, "mbox"));
   expect(items).toEqual(small);
   expect(skipped).toBe(1);
-  const single = itemsOf(Buffer.from(huge), [1 << 20], (found) => sinkFor("message", "x", found));
+  const single = itemsOf(Buffer.from(huge), [1 << 20], (found) => sinkFor("x", found, "message"));
   expect(single).toMatchObject({ items: [], skipped: 1 });
 });
 
 test("files of an archive are read by what they hold", () => {
   const read = (text: string, sizes = [10]) =>
-    itemsOf(Buffer.from(text, "latin1"), sizes, (found) => fileSink("x", found));
+    itemsOf(Buffer.from(text, "latin1"), sizes, (found) => sinkFor("x", found));
   expect(read("Subject: x\n\ny").items).toEqual(["Subject: x\n\ny"]);
   expect(read(`${fromLine}\nSubject: x\n\ny\n${fromLine}\nSubject: z\n\n`).items).toHaveLength(2);
   expect(read('{"body": "x"}\n{"body": "y"}\n').items).toHaveLength(2);

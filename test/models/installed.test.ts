@@ -83,6 +83,7 @@ it("lists what hone can use, and says how much of a model is here", async () => 
   cached("Qwen/Qwen3-4B-GGUF", { "Qwen3-4B-00001-of-00002.gguf": "z" });
   cached("Org/Web", { ...model, "config.json": "<html>" });
   cached("Org/Speech", { "model.onnx": "" });
+  cached("gpt2", { ...base, "config.json": JSON.stringify({ model_type: "gpt2" }) });
   const rows = await listModels(config());
   const here = rows.filter((row) => row.here).map(({ name, bytes, files }) => [name, bytes, files.length]);
   const { size } = statSync(modelFile("tiny"));

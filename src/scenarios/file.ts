@@ -92,7 +92,8 @@ export function writeScenarioFile(file: string, { kept, dropped }: ScenarioFile)
 export function withReviews(fresh: readonly ScenarioRow[], before: ScenarioFile): ScenarioFile {
   const decided = [...before.kept, ...before.dropped].filter(({ reviewed }) => reviewed);
   const { kept, dropped } = sorted(fresh);
-  return sorted([...new Map([...dropped, ...kept, ...decided].map((row) => [row.id, row])).values()]);
+  // In the order of the first that are named here; of one id the last counts.
+  return sorted([...new Map([...kept, ...dropped, ...kept, ...decided].map((row) => [row.id, row])).values()]);
 }
 
 const sorted = (rows: readonly ScenarioRow[]): ScenarioFile => ({

@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { Cap } from "../../src/judge/budget.js";
 import { JudgeClient } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
-import { droppedFileOf, readScenarioFile, writeScenarioFile } from "../../src/scenarios/file.js";
+import { droppedFileOf, readScenarioFile, withReviews, writeScenarioFile } from "../../src/scenarios/file.js";
 import { type Piece, splitPieces } from "../../src/scenarios/pieces.js";
 import { documentSource } from "../../src/scenarios/sources/documents.js";
 import { sqlSource } from "../../src/scenarios/sources/sql.js";
@@ -279,6 +279,15 @@ it("with nothing left to ask the file comes out the same, whatever the concurren
   } finally {
     await model.close();
   }
+});
+
+it("what a person takes back stays behind what was kept, where the file is made again", () => {
+  const row = (id: string) => ({ id, split: "train", question: id, answer: id }) as const;
+  const [first, second] = [row("first"), row("second")];
+  const back = { ...row("back"), reviewed: "kept" } as const;
+  const fresh = [first, { ...row("back"), dropped: "duplicate" }, { ...second, dropped: "duplicate" }, second];
+  const file = { kept: [first, second, back], dropped: [] };
+  expect(withReviews(fresh, file)).toEqual(file);
 });
 
 it.each([

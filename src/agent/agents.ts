@@ -4,81 +4,36 @@
  */
 
 import { chatOf } from "../chat/chat.js";
-import type { EnginePlayer } from "../core/rollout/player.js";
-import type { RolloutLimits } from "../core/rollout/rollout.js";
-import type { AnyTask } from "../core/task/task.js";
 import { messageOf } from "../core/util/errors.js";
-import { Uncounted } from "../core/util/time-limit.js";
 import { loadEngine, outagesOf } from "../engine/factory.js";
-import type { Frozen } from "../engine/frozen.js";
 import { frozenBase } from "./frozen-base.js";
-import { FrozenModel } from "./frozen-model.js";
 import { openHost } from "./host.js";
 import { catchEverything } from "./output.js";
-import { type AgentMember, playAgent } from "./play.js";
-import type { Programs } from "./programs.js";
-import { RolloutModel } from "./rollout-model.js";
+import { type AgentMember, AgentRollout, type AgentThread } from "./play.js";
 import { baseLimitsOf } from "./with-base.js";
-
-export interface AgentsSettings {
-  readonly task: AnyTask;
-  readonly env: unknown;
-  readonly player: EnginePlayer;
-  readonly limits: RolloutLimits;
-  /** Called with each option that is refused or replaced, and with errors that no rollout is known for. */
-  readonly onNote: (text: string) => void;
-}
 
 export type Agents = Awaited<ReturnType<typeof openAgents>>;
 
 /** Opens the endpoint of this thread. */
-export async function openAgents({ task, env, player, limits, onNote }: AgentsSettings) {
+export async function openAgents(settings: Pick<AgentThread, "task" | "env" | "player" | "limits" | "onNote">) {
+  const { task, player, onNote } = settings;
   const engine = await loadEngine(player.engine);
   const chat = chatOf(engine, player.chat);
   const host = await openHost();
-  const programs = new Set<Programs>();
   catchEverything((error) => onNote(`an agent left an error that nothing caught: ${messageOf(error)}`));
   const outages = await outagesOf(player.engine);
-  const endless = limits.turnSeconds === Number.POSITIVE_INFINITY;
-  const baseLimits = baseLimitsOf(task.rollout);
-  const withFrozen = baseLimits && frozenBase(baseLimits, player.engine, engine);
-  const playBeside = (member: AgentMember, frozen?: Frozen) => {
-    const { seed, onWaiting } = member;
-    const written = new Uncounted();
-    const model = new RolloutModel({
-      engine,
-      chat,
-      sampling: player.sampling,
-      seed,
-      limits,
-      written,
-      onNote,
-      onWaiting,
-    });
-    const onTrouble = (error: unknown) => {
-      model.trouble = error;
-    };
-    const base =
-      frozen && baseLimits && new FrozenModel({ frozen, chat, limits: baseLimits, seed, written, onTrouble, onNote });
-    return playAgent({
-      ...member,
-      task,
-      env,
-      model,
-      base,
-      host,
-      limits,
-      pauses: endless ? written : outages,
-      programs,
-    });
-  };
+  const thread: AgentThread = { ...settings, engine, chat, host, outages, programs: new Set() };
+  const limits = baseLimitsOf(task.rollout);
+  const withFrozen = limits && frozenBase(limits, player.engine, engine);
   return {
     /** @throws HoneError where the agent fails */
     play: (member: AgentMember) =>
-      withFrozen ? withFrozen((frozen) => playBeside(member, frozen)) : playBeside(member),
+      withFrozen
+        ? withFrozen((frozen) => new AgentRollout(thread, member, { frozen, limits }).play())
+        : new AgentRollout(thread, member).play(),
     /** Ends the programs of all rollouts, and the endpoint. */
     close: async () => {
-      await Promise.all([...programs].map((all) => all.end()));
+      await Promise.all([...thread.programs].map((all) => all.end()));
       await host.close();
     },
   };

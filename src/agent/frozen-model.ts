@@ -36,7 +36,7 @@ export class FrozenModel extends ServedModel {
   override readonly enforces: boolean;
   override readonly checksForm: boolean;
   /** Turns, their tokens, and requests that were answered with an error. */
-  readonly tally = { calls: 0, prompt: 0, sampled: 0, refused: 0 };
+  readonly tally = { base_calls: 0, base_prompt_tokens: 0, base_completion_tokens: 0, base_refused: 0 };
   readonly #settings: FrozenModelSettings;
   readonly #over = new AbortController();
   #requests = 0;
@@ -57,7 +57,7 @@ export class FrozenModel extends ServedModel {
   }
 
   override onError(error: unknown): void {
-    this.tally.refused++;
+    this.tally.base_refused++;
     this.#settings.onTrouble(error);
   }
 
@@ -86,20 +86,20 @@ export class FrozenModel extends ServedModel {
     const { frozen, limits, written } = this.#settings;
     const { seconds = this.enforces ? Number.POSITIVE_INFINITY : SECONDS } = limits;
     if (this.#over.signal.aborted) throw rolloutEnded();
-    if (this.tally.calls >= limits.calls) {
+    if (this.tally.base_calls >= limits.calls) {
       throw badRequest(
         `The rollout has had its ${limits.calls} turns of the base (withBase's calls).`,
         null,
         "base_call_limit",
       );
     }
-    this.tally.calls++;
+    this.tally.base_calls++;
     using ended = anyOf([wanted.signal, this.#over.signal]);
     frozen.pace();
     const maxTokens = Math.min(wanted.maxTokens ?? limits.maxTokens, limits.maxTokens);
     const turn = await written.during(() => sample({ ...wanted, maxTokens, seconds, signal: ended.signal }));
-    this.tally.prompt += given;
-    this.tally.sampled += turn.segment.ids.length;
+    this.tally.base_prompt_tokens += given;
+    this.tally.base_completion_tokens += turn.segment.ids.length;
     if (turn.stop === "deadline") {
       throw badRequest(`The base did not end its turn within ${seconds} s (withBase's seconds).`, null, "base_timeout");
     }

@@ -93,7 +93,7 @@ function evidenceOf({ asked, answer, cut, formProblem }: PlayedTurn): Evidence |
   return { end: "model_mistake", what: `its last answer has not the form that was asked for: ${formProblem}` };
 }
 
-const NOTHING: Reward = { reward: 0, success: false, parts: {} };
+export const NOTHING: Reward = { reward: 0, success: false, parts: {} };
 
 /**
  * @param error with which the code ended

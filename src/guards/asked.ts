@@ -2,9 +2,8 @@
 
 import { LINEAR_LAYERS, type StepSettings } from "../core/learn/types.js";
 import type { RunSettings } from "../core/run/settings.js";
-import { demanding, type Guard } from "../core/train/guard.js";
+import { demanding, type Guard, type Wrong } from "../core/train/guard.js";
 import type { Schedule } from "../core/train/schedule.js";
-import { HoneError } from "../core/util/errors.js";
 
 /** Largest relative difference that is rounding. */
 const ROUNDING = 1e-9;
@@ -13,13 +12,13 @@ const shown = (value: number) => String(Number(value.toPrecision(6)));
 
 /**
  * @param done steps that are committed
- * @throws HoneError where the rate is another step's, or no step's
+ * @returns what is wrong, where the rate is another step's, or no step's
  */
 export function checkRate(
   rate: number,
   done: number,
   { learningRate, finalLearningRate, warmup, steps }: Schedule & { readonly steps: number },
-): void {
+): Wrong {
   const step = done + 1;
   // As the mean of both ends, weighted by the steps that lie before and behind.
   const behind = Math.max(0, steps - step);
@@ -27,45 +26,14 @@ export function checkRate(
   const between =
     before + behind === 0 ? learningRate : (behind * learningRate + before * finalLearningRate) / (before + behind);
   const expected = step <= warmup ? (between * step) / (warmup + 1) : between;
-  if (Math.abs(rate - expected) <= ROUNDING * Math.abs(expected)) return;
-  throw new HoneError(
-    `the learning rate of step ${step} is ${shown(rate)}, and by the schedule of ${steps} steps it is ${shown(expected)}; the step was not taken`,
-  );
+  if (Math.abs(rate - expected) <= ROUNDING * Math.abs(expected)) return undefined;
+  return `the learning rate of step ${step} is ${shown(rate)}, and by the schedule of ${steps} steps it is ${shown(expected)}; the step was not taken`;
 }
 
 // What it is to do with a step's batch, beside the options of the run, one by one: apart from updater.ts, which asks.
 
-type Asked = Pick<
-  StepSettings,
-  | "objective"
-  | "importance"
-  | "temperature"
-  | "klCoefficient"
-  | "epochs"
-  | "minibatches"
-  | "maxGradNorm"
-  | "maxCompletionTokens"
->;
-
-export type AskedOptions = Pick<
-  RunSettings,
-  | "loss"
-  | "clipLow"
-  | "clipHigh"
-  | "importanceSampling"
-  | "importanceMin"
-  | "importanceMax"
-  | "temperature"
-  | "kl"
-  | "iterations"
-  | "minibatches"
-  | "maxGradNorm"
-  | "maxTokens"
-  | "maxTurns"
->;
-
-/** @throws HoneError where it is asked for something else than the run has */
-export function checkAsked(asked: Asked, run: AskedOptions): void {
+/** @returns what is wrong, where it is asked for something else than the run has */
+export function checkAsked(asked: StepSettings, run: RunSettings): Wrong {
   const { objective, importance } = asked;
   const pairs: readonly (readonly [option: string, found: unknown, wanted: unknown])[] = [
     ["--loss", objective.name, run.loss],
@@ -82,14 +50,12 @@ export function checkAsked(asked: Asked, run: AskedOptions): void {
     ["--max-tokens times --max-turns", asked.maxCompletionTokens, run.maxTokens * run.maxTurns],
   ];
   const other = pairs.find(([, found, wanted]) => found !== wanted);
-  if (other === undefined) return;
+  if (other === undefined) return undefined;
   const [option, found, wanted] = other;
-  throw new HoneError(
-    `the learner would be asked for ${option} ${found ?? "unset"}, and the run has ${wanted ?? "unset"}; the step was not taken. The same command tries again`,
-  );
+  return `the learner would be asked for ${option} ${found ?? "unset"}, and the run has ${wanted ?? "unset"}; the step was not taken. The same command tries again`;
 }
 
-export const askedGuard = (run: AskedOptions): Guard => ({
+export const askedGuard = (run: RunSettings): Guard => ({
   name: "what is asked, by the run's options",
   sees: "an update by another objective, weight of KL, temperature, clipping or number of updates than the run's options give",
   beforeAsking: ({ asked }) => demanding("refuse", () => checkAsked(asked, run)),
@@ -109,14 +75,12 @@ export interface AdapterReader {
   adapterConfig(step: number): AdapterConfig;
 }
 
-export type AdapterOptions = Pick<RunSettings, "loraRank" | "loraAlpha" | "loraTargets">;
-
-/** @throws HoneError where the adapter has another form than the run */
+/** @returns what is wrong, where the adapter has another form than the run */
 export function checkAdapterConfig(
   step: number,
   { r, lora_alpha: alpha, target_modules: modules }: AdapterConfig,
-  { loraRank, loraAlpha, loraTargets }: AdapterOptions,
-): void {
+  { loraRank, loraAlpha, loraTargets }: RunSettings,
+): Wrong {
   const wanted = [...loraTargets].sort().join();
   // Some models have several of those layers in one, under another name.
   const named = Array.isArray(modules) && modules.every((name) => LINEAR_LAYERS.includes(name));
@@ -126,14 +90,12 @@ export function checkAdapterConfig(
     ["--lora-targets", named ? [...modules].sort().join() : wanted, wanted],
   ];
   const other = pairs.find(([, found, run]) => found !== run);
-  if (other === undefined) return;
+  if (other === undefined) return undefined;
   const [option, found, run] = other;
-  throw new HoneError(
-    `the adapter of step ${step} has ${option} ${found}, and the run ${run}; the step was taken back`,
-  );
+  return `the adapter of step ${step} has ${option} ${found}, and the run ${run}; the step was taken back`;
 }
 
-export const adapterGuard = (reader: AdapterReader, run: AdapterOptions): Guard => ({
+export const adapterGuard = (reader: AdapterReader, run: RunSettings): Guard => ({
   name: "the adapter's form, by the run's options",
   sees: "an adapter of another rank, scale or on other layers than the run's options say",
   afterCommit: ({ step, learnt }) =>

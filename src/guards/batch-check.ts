@@ -4,6 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import type { BatchGroup } from "../core/learn/batch.js";
+import type { Wrong } from "../core/train/guard.js";
 import { HoneError } from "../core/util/errors.js";
 import { Random } from "../core/util/random.js";
 
@@ -11,14 +12,18 @@ interface Header {
   readonly [name: string]: { readonly dtype: string; readonly data_offsets: readonly [number, number] };
 }
 
-/** Reads numbers of a safetensors file: 8 bytes of length, a header of JSON, then the bytes of all tensors. */
-async function batchReader(path: string): Promise<(name: string) => number[] | undefined> {
+/**
+ * Reads numbers of a safetensors file: 8 bytes of length, a header of JSON, then the bytes of all tensors. A tensor that is not there
+ * is `without`, or a HoneError.
+ */
+async function batchReader(path: string): Promise<(name: string, without?: number[]) => number[]> {
   const bytes = await readFile(path);
   const start = 8 + Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.toString("utf8", 8, start)) as Header;
-  return (name) => {
+  return (name, without) => {
     const tensor = header[name];
-    if (!tensor) return undefined;
+    if (!tensor && without) return without;
+    if (!tensor) throw new HoneError(`the batch file ${path} has no ${name}`);
     const [from, to] = tensor.data_offsets;
     const part = bytes.subarray(start + from, start + to);
     if (tensor.dtype === "U8") return [...part];
@@ -30,40 +35,23 @@ async function batchReader(path: string): Promise<(name: string) => number[] | u
 /** Of the sum of a group's advantages, per rollout and unit of its largest one: rounding to f32. */
 const ROUNDING = 1e-5;
 
-const differs = (what: string) => {
-  throw new HoneError(
-    `what was written for the learner is not what was played: ${what}; the step was not taken. The same command learns from the same rollouts again`,
-  );
-};
+const differs = (what: string) =>
+  `what was written for the learner is not what was played: ${what}; the step was not taken. The same command learns from the same rollouts again`;
 
 /**
  * @param path of the batch file that was written of these groups
  * @param seed of the choice of the rollout that is compared
  * @param whole whether no rollout of a group is left out, so that its advantages sum to 0
- * @throws HoneError where they differ
+ * @returns what is wrong, where they differ
  */
 export async function checkBatch(
   path: string,
   groups: readonly BatchGroup[],
   { seed, whole }: { readonly seed: number; readonly whole: boolean },
-): Promise<void> {
+): Promise<Wrong> {
   const tensor = await batchReader(path);
-  const needed = (name: string) => {
-    const values = tensor(name);
-    if (!values) throw new HoneError(`the batch file ${path} has no ${name}`);
-    return values;
-  };
-  const [ids, sampled, logprobs, lengths] = ["ids", "sampled", "logprobs", "lengths"].map(needed) as [
-    number[],
-    number[],
-    number[],
-    number[],
-  ];
-  const [numbers, rollouts, advantages] = ["groups", "rollouts", "advantages"].map(needed) as [
-    number[],
-    number[],
-    number[],
-  ];
+  const [ids, sampled, logprobs, lengths] = [tensor("ids"), tensor("sampled"), tensor("logprobs"), tensor("lengths")];
+  const [numbers, rollouts, advantages] = [tensor("groups"), tensor("rollouts"), tensor("advantages")];
   const played = groups
     .flat()
     .flatMap(({ tokens, branches = [], advantage }) =>
@@ -71,47 +59,38 @@ export async function checkBatch(
         .filter((record) => record.sampled.some((flag) => flag === 1))
         .map((record) => ({ record, advantage })),
     );
-  if (played.length !== lengths.length) differs(`${lengths.length} sequences of ${played.length}`);
+  if (played.length !== lengths.length) return differs(`${lengths.length} sequences of ${played.length}`);
   const total = played.reduce((sum, { record }) => sum + record.sampled.filter((flag) => flag === 1).length, 0);
   const written = sampled.reduce((sum, flag) => sum + flag, 0);
-  if (written !== total) differs(`${written} tokens are marked as sampled, ${total} were sampled`);
+  if (written !== total) return differs(`${written} tokens are marked as sampled, ${total} were sampled`);
   const restricted = played.reduce((sum, { record }) => sum + (record.allowed?.at.length ?? 0), 0);
-  const marked = (tensor("allowed") ?? []).filter((number) => number >= 0).length;
-  if (marked !== restricted) {
-    differs(`${marked} tokens are marked as drawn under a grammar, ${restricted} were drawn so`);
-  }
+  const marked = tensor("allowed", []).filter((number) => number >= 0).length;
+  if (marked !== restricted)
+    return differs(`${marked} tokens are marked as drawn under a grammar, ${restricted} were drawn so`);
 
   const at = new Random("second path", seed).integer(0, played.length - 1);
   const { record, advantage } = played[at] as (typeof played)[0];
   const from = lengths.slice(0, at).reduce((sum, length) => sum + length, 0);
-  record.ids.forEach((id, i) => {
-    const place = from + i;
-    const same =
-      ids[place] === id &&
-      sampled[place] === record.sampled[i] &&
-      logprobs[place] === Math.fround(record.logprobs[i] as number);
-    if (!same) differs(`token ${i} of sequence ${at} has another id, mask or log-probability`);
-  });
-  if (advantages[at] !== Math.fround(advantage)) differs(`sequence ${at} has another advantage`);
+  const other = record.ids.findIndex(
+    (id, i) =>
+      ids[from + i] !== id ||
+      sampled[from + i] !== record.sampled[i] ||
+      logprobs[from + i] !== Math.fround(record.logprobs[i] as number),
+  );
+  if (other >= 0) return differs(`token ${other} of sequence ${at} has another id, mask or log-probability`);
+  if (advantages[at] !== Math.fround(advantage)) return differs(`sequence ${at} has another advantage`);
   // A rollout in which nothing was sampled has its part in the mean, and is not in the file.
   const silent = groups
     .flat()
     .some(({ tokens, branches = [] }) => [tokens, ...branches].every(({ sampled }) => !sampled.includes(1)));
-  if (!whole || silent) return;
+  if (!whole || silent) return undefined;
 
-  const sums = new Map<number, { sum: number; largest: number; n: number }>();
-  rollouts.forEach((rollout, i) => {
-    if (i > 0 && rollouts[i - 1] === rollout) return;
-    const one = advantages[i] as number;
-    const group = sums.get(numbers[i] as number) ?? { sum: 0, largest: 0, n: 0 };
-    sums.set(numbers[i] as number, {
-      sum: group.sum + one,
-      largest: Math.max(group.largest, Math.abs(one)),
-      n: group.n + 1,
-    });
-  });
-  for (const [group, { sum, largest, n }] of sums) {
-    if (Math.abs(sum) > ROUNDING * n * largest)
-      differs(`the advantages of group ${group} sum to ${sum.toFixed(4)}, not to 0`);
+  for (const group of new Set(numbers)) {
+    // Of several sequences of a rollout the first.
+    const own = advantages.filter((_, i) => numbers[i] === group && (i === 0 || rollouts[i - 1] !== rollouts[i]));
+    const sum = own.reduce((sum, one) => sum + one, 0);
+    if (Math.abs(sum) > ROUNDING * own.length * Math.max(...own.map(Math.abs)))
+      return differs(`the advantages of group ${group} sum to ${sum.toFixed(4)}, not to 0`);
   }
+  return undefined;
 }

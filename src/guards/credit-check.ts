@@ -8,8 +8,7 @@ import type { GroupReward } from "../core/reward/reward.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { RunSettings } from "../core/run/settings.js";
 import type { CreditedGroup } from "../core/train/credit.js";
-import type { Moments } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import type { Moments, Wrong } from "../core/train/guard.js";
 
 type AdvantageOptions = Moments["afterCredit"]["options"];
 
@@ -39,7 +38,7 @@ function wrongIn(
   reward: GroupReward,
   { members, rewarded, hasSignal }: CreditedGroup,
   options: AdvantageOptions,
-): string | undefined {
+): Wrong {
   if (members.length !== group.length || members.some(({ trajectory }, i) => trajectory.id !== group[i]?.id)) {
     return `the group of ${group[0]?.id} has other rollouts than were played`;
   }
@@ -72,65 +71,62 @@ function wrongIn(
  * @param groups as they were played
  * @param rewards one for each group, as the reward stage gave them
  * @param credited one for each group
- * @throws HoneError where rewards or advantages are others than follow from them
+ * @returns what is wrong, where rewards or advantages are others than follow from them
  */
 export function checkCredits(
   groups: readonly (readonly Trajectory[])[],
   rewards: readonly GroupReward[],
   credited: readonly CreditedGroup[],
   options: AdvantageOptions,
-): void {
+): Wrong {
   for (const [i, group] of groups.entries()) {
     const wrong = wrongIn(comparable(group), rewards[i] as GroupReward, credited[i] as CreditedGroup, options);
     if (wrong === undefined) continue;
-    throw new HoneError(
-      `rewards and advantages computed by a second path are others: ${wrong}; the step was not taken. The same command tries again`,
-    );
+    return `rewards and advantages computed by a second path are others: ${wrong}; the step was not taken. The same command tries again`;
   }
+  return undefined;
 }
 
 // By what they were computed, beside the options of the run: apart from the code that hands those on.
 
-export type CreditedBy = Pick<RunSettings, "advantages" | "stdFloor" | "maskTruncated" | "reward" | "control">;
-
 const LIMITS: readonly string[] = ["turn_limit", "token_limit", "context_limit"];
 
 /** What a rollout earns, where its own task says it; undefined of other rewards. */
-function ownReward({ reward }: Trajectory, { reward: name, control }: CreditedBy): number | undefined {
+function ownReward({ reward }: Trajectory, { reward: name, control }: RunSettings): number | undefined {
   if (control !== "none") return undefined;
   return name === "task" ? reward.reward : name === "success" ? Number(reward.success) : undefined;
 }
 
 /**
  * @param program the rewards are a program's own
- * @throws HoneError where the run's options give other advantages, masks or rewards
+ * @returns what is wrong, where the run's options give other advantages, masks or rewards
  */
 export function checkCreditedBy(
   credited: readonly CreditedGroup[],
   { estimator, stdFloor }: AdvantageOptions,
-  run: CreditedBy,
+  run: RunSettings,
   program: boolean,
-): void {
-  const refuse = (what: string): never => {
-    throw new HoneError(`${what}; the step was not taken. The same command tries again`);
-  };
+): Wrong {
+  const refusal = (what: string) => `${what}; the step was not taken. The same command tries again`;
   if (estimator !== run.advantages || stdFloor !== run.stdFloor) {
     const by = (name: string, floor: number) => `--advantages ${name} with --std-floor ${floor}`;
-    refuse(
+    return refusal(
       `advantages were computed by ${by(estimator, stdFloor)}, and the run has ${by(run.advantages, run.stdFloor)}`,
     );
   }
-  for (const { members, rewarded } of credited) {
-    if (!rewarded) continue;
-    for (const { trajectory, reward, masked } of members) {
-      const { id, end } = trajectory;
-      if (masked !== (run.maskTruncated && LIMITS.includes(end))) {
-        refuse(`the rollout ${id} ended by ${end} and is ${masked ? "" : "not "}masked, against --mask-truncated`);
-      }
-      const own = program ? undefined : ownReward(trajectory, run);
-      if (own !== undefined && own !== reward) refuse(`the rollout ${id} earned ${own}, and is trained with ${reward}`);
+  const trained = credited.flatMap(({ members, rewarded }) => (rewarded ? members : []));
+  for (const { trajectory, reward, masked } of trained) {
+    const { id, end } = trajectory;
+    if (masked !== (run.maskTruncated && LIMITS.includes(end))) {
+      return refusal(
+        `the rollout ${id} ended by ${end} and is ${masked ? "" : "not "}masked, against --mask-truncated`,
+      );
     }
+    const own = program ? undefined : ownReward(trajectory, run);
+    if (own !== undefined && own !== reward)
+      return refusal(`the rollout ${id} earned ${own}, and is trained with ${reward}`);
   }
+  return undefined;
 }
 
 // What a step's loss is a mean over, counted again by another way than credit.ts: group by group.
@@ -146,13 +142,13 @@ const tokensOf = ({ tokens, branches = [] }: Trajectory): number => {
 /**
  * @param further number of groups that were played in place of some with advantages of 0, the first of which then count as not played
  * @param mean as the learner is told
- * @throws HoneError where it is another
+ * @returns what is wrong, where it is another
  */
 export function checkMean(
   groups: readonly CreditedGroup[],
   further: number,
   mean: { readonly rollouts: number; readonly sampledTokens: number },
-): void {
+): Wrong {
   let replaced = Math.max(0, further);
   let rollouts = 0;
   let sampledTokens = 0;
@@ -167,8 +163,6 @@ export function checkMean(
     rollouts += members.length;
     for (const { trajectory, masked } of members) if (!masked) sampledTokens += tokensOf(trajectory);
   }
-  if (rollouts === mean.rollouts && sampledTokens === mean.sampledTokens) return;
-  throw new HoneError(
-    `the loss would be a mean over ${mean.rollouts} rollouts and ${mean.sampledTokens} tokens, and the step has ${rollouts} and ${sampledTokens}; the step was not taken. The same command tries again`,
-  );
+  if (rollouts === mean.rollouts && sampledTokens === mean.sampledTokens) return undefined;
+  return `the loss would be a mean over ${mean.rollouts} rollouts and ${mean.sampledTokens} tokens, and the step has ${rollouts} and ${sampledTokens}; the step was not taken. The same command tries again`;
 }

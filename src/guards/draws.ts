@@ -8,8 +8,7 @@ import { addDraws } from "../core/engine/evaluated.js";
 import type { DrawStatistics } from "../core/engine/sequence.js";
 import { recordsOf, type Trajectory } from "../core/rollout/trajectory.js";
 import type { CreditedGroup } from "../core/train/credit.js";
-import { demanding, type Guard } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import { demanding, type Guard, type Wrong } from "../core/train/guard.js";
 import { deriveSeed, Random } from "../core/util/random.js";
 
 /** Of a coincidence, in one group. With 100 groups a step a false alarm in 100,000 steps. */
@@ -39,9 +38,9 @@ function drawnIn(trajectory: Trajectory): { readonly ids: string; readonly logpr
 /**
  * Checks that the rollouts of a group were drawn independently. The union bound: k of n rollouts have the same tokens of
  * probability p with a probability of at most C(n, k) p^(k - 1).
- * @throws HoneError otherwise
+ * @returns what is wrong otherwise
  */
-export function checkDraws(group: readonly Trajectory[]): void {
+export function checkDraws(group: readonly Trajectory[]): Wrong {
   const alike = new Map<string, { readonly first: Trajectory; readonly logprob: number; count: number }>();
   for (const trajectory of group) {
     const { ids, logprob } = drawnIn(trajectory);
@@ -54,10 +53,9 @@ export function checkDraws(group: readonly Trajectory[]): void {
     if (count < 2) continue;
     const chance = (count - 1) * logprob + logChoose(group.length, count);
     if (chance >= Math.log(LEAST_PROBABILITY)) continue;
-    throw new HoneError(
-      `${count} of ${group.length} rollouts of the scenario ${first.scenario.id} drew the same tokens, of probability e^${logprob.toFixed(1)}: not independently (by chance at most once in e^${(-chance).toFixed(0)} groups); the step was not taken.\nThe same command plays it again`,
-    );
+    return `${count} of ${group.length} rollouts of the scenario ${first.scenario.id} drew the same tokens, of probability e^${logprob.toFixed(1)}: not independently (by chance at most once in e^${(-chance).toFixed(0)} groups); the step was not taken.\nThe same command plays it again`;
   }
+  return undefined;
 }
 
 // Whether the engine draws tokens with the probabilities that it records. Of each draw the engine measures -log p of the token less
@@ -80,31 +78,27 @@ export function drawsBound(variance: number): number {
 /**
  * @param steps of the run's steps so far; null where nothing was measured
  * @param now of the rollouts that were just played
- * @throws HoneError when they are not drawn with their probabilities
+ * @returns what is wrong, when they are not drawn with their probabilities
  */
-export function checkDrawStatistics(steps: readonly (DrawStatistics | null)[], now: DrawStatistics | null): void {
-  if (!now) return;
+export function checkDrawStatistics(steps: readonly (DrawStatistics | null)[], now: DrawStatistics | null): Wrong {
+  if (!now) return undefined;
   const all = steps.reduce<DrawStatistics>((sum, one) => (one ? addDraws(one, sum) : sum), now);
   const bound = drawsBound(all.variance);
-  if (Math.abs(all.deviation) <= bound) return;
+  if (Math.abs(all.deviation) <= bound) return undefined;
   const { tokens, deviation } = all;
-  throw new HoneError(
-    `tokens are not drawn with the probabilities that are recorded: over ${tokens} draws of this run unlikely ones come too ${deviation < 0 ? "seldom" : "often"} (by ${Math.abs(deviation).toFixed(1)} nats; beyond ${bound.toFixed(1)} by chance in at most one of ${1 / ALARM} runs); the step was not taken.\nThe same command plays it again`,
-  );
+  return `tokens are not drawn with the probabilities that are recorded: over ${tokens} draws of this run unlikely ones come too ${deviation < 0 ? "seldom" : "often"} (by ${Math.abs(deviation).toFixed(1)} nats; beyond ${bound.toFixed(1)} by chance in at most one of ${1 / ALARM} runs); the step was not taken.\nThe same command plays it again`;
 }
 
 // Every rollout has the seed of its own place: the same draws in several groups or steps teach less than they seem to.
 
 /**
  * @param seedName the first of the names from which seeds are derived, then the step
- * @throws HoneError for a rollout with the seed of another place
+ * @returns what is wrong, for a rollout with the seed of another place
  */
-export function checkSeeds(group: readonly Trajectory[], seedName: string, step: number): void {
+export function checkSeeds(group: readonly Trajectory[], seedName: string, step: number): Wrong {
   const other = group.find(({ scenario, index, seed }) => seed !== deriveSeed(seedName, step, scenario.id, index));
-  if (other === undefined) return;
-  throw new HoneError(
-    `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken.\nThe same command plays it again`,
-  );
+  if (other === undefined) return undefined;
+  return `the rollout ${other.id} was drawn with the seed ${other.seed}, which is not that of its scenario, index and step; the step was not taken.\nThe same command plays it again`;
 }
 
 // Which scenarios a step plays follows from the seed and the step: each epoch deals the train split anew.
@@ -135,9 +129,9 @@ function dealtTo(step: number, { train, groupsPerStep, seed }: Dealt): ReadonlyS
 
 /**
  * @param groups of the step: first its own, then those that were played in place of others (--refill)
- * @throws HoneError where they are of other scenarios
+ * @returns what is wrong, where they are of other scenarios
  */
-export function checkScenarios(step: number, groups: readonly CreditedGroup[], dealt: Dealt): void {
+export function checkScenarios(step: number, groups: readonly CreditedGroup[], dealt: Dealt): Wrong {
   // Of a group whose rollouts all failed nothing is there.
   const played = groups.map(({ members, brokenOff }) => (members[0]?.trajectory ?? brokenOff[0])?.scenario.id);
   const own = dealt.chosen ? undefined : dealtTo(step, dealt);
@@ -156,10 +150,9 @@ export function checkScenarios(step: number, groups: readonly CreditedGroup[], d
           ? `the scenario ${id}, which the seed ${isOwn ? "deals to another step" : "has dealt to it already"}`
           : undefined;
     if (wrong === undefined) continue;
-    throw new HoneError(
-      `step ${step} played ${wrong}; the step was not taken.\nThe same command plays it again with the scenarios of its place`,
-    );
+    return `step ${step} played ${wrong}; the step was not taken.\nThe same command plays it again with the scenarios of its place`;
   }
+  return undefined;
 }
 
 /** @param dealt undefined where a program chooses what is played */

@@ -5,7 +5,7 @@
 import { digestOf, digestOfLogprobs } from "../core/engine/evaluated.js";
 import { recordsOf, type Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
-import { HoneError } from "../core/util/errors.js";
+import type { Wrong } from "../core/train/guard.js";
 import { deriveSeed } from "../core/util/random.js";
 
 /**
@@ -24,7 +24,7 @@ function differenceOf(
   { ids, sampled, logprobs, evaluated }: TokenRecord,
   temperature: number,
   played: Trajectory,
-): string | undefined {
+): Wrong {
   if (!evaluated) return undefined;
   const { tokens, digest, temperature: used, truncated, foreign, drawn } = evaluated;
   if (tokens > ids.length || sampled.includes(1, tokens)) {
@@ -63,28 +63,25 @@ function differenceOf(
 
 /**
  * @param temperature at which the step trains
- * @throws HoneError where they differ
+ * @returns what is wrong, where they differ
  */
-export function checkEvaluated(group: readonly Trajectory[], temperature: number): void {
+export function checkEvaluated(group: readonly Trajectory[], temperature: number): Wrong {
   for (const played of group) {
     for (const record of recordsOf(played)) {
       const difference = differenceOf(record, temperature, played);
       if (difference === undefined) continue;
-      throw new HoneError(
-        `the rollout ${played.id} is not what was played: ${difference}; the step was not taken. The same command plays it again`,
-      );
+      return `the rollout ${played.id} is not what was played: ${difference}; the step was not taken. The same command plays it again`;
     }
   }
+  return undefined;
 }
 
-/** @throws HoneError for a rollout of another adapter than that with this SHA-256 */
-export function checkPlayer(group: readonly Trajectory[], adapter: string | null): void {
+/** @returns what is wrong, for a rollout of another adapter than that with this SHA-256 */
+export function checkPlayer(group: readonly Trajectory[], adapter: string | null): Wrong {
   const other = group.find(({ player }) => player.kind === "engine" && player.adapter !== adapter);
-  if (other === undefined) return;
+  if (other === undefined) return undefined;
   const [was, wanted] = [(other.player as { adapter: string | null }).adapter, adapter].map((one) =>
     one === null ? "the model without an adapter" : `the adapter ${one.slice(0, 12)}`,
   );
-  throw new HoneError(
-    `the rollout ${other.id} was played by ${was}, in place of ${wanted}; it is not used. The same command plays it again`,
-  );
+  return `the rollout ${other.id} was played by ${was}, in place of ${wanted}; it is not used. The same command plays it again`;
 }

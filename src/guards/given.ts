@@ -5,8 +5,7 @@
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { TokenRecord } from "../core/rollout/transcript.js";
 import type { ChatMessage, Scenario, ToolSchema } from "../core/task/task.js";
-import { demanding, type Guard } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import { demanding, type Guard, type Wrong } from "../core/train/guard.js";
 import { toJson } from "../core/util/json.js";
 
 /** Of the model that plays, loaded apart from its players. */
@@ -71,7 +70,7 @@ export function conversationOf(messages: readonly ChatMessage[], turns: number):
   return parts;
 }
 
-function wrongIn({ messages, turns, tokens }: Trajectory, reader: GivenReader): string | undefined {
+function wrongIn({ messages, turns, tokens }: Trajectory, reader: GivenReader): Wrong {
   if (!tokens?.sampled.includes(1)) return undefined;
   const { template, tools, closing } = reader;
   const { prompt, between } = turnsOf(tokens);
@@ -94,14 +93,12 @@ function wrongIn({ messages, turns, tokens }: Trajectory, reader: GivenReader): 
 /** Whether hone played it as one sequence. What an agent's own code sent is in its requests. */
 export const isOwn = ({ agent, branches, tokens }: Trajectory) => tokens !== undefined && !agent && !branches;
 
-/** @throws HoneError where the first rollout of a group that hone itself played was given other tokens than its messages are */
-export function checkGiven(group: readonly Trajectory[], reader: GivenReader): void {
+/** @returns what is wrong, where the first rollout of a group that hone itself played was given other tokens than its messages are */
+export function checkGiven(group: readonly Trajectory[], reader: GivenReader): Wrong {
   const first = group.find(isOwn);
   const wrong = first && wrongIn(first, reader);
-  if (wrong === undefined) return;
-  throw new HoneError(
-    `the rollout ${first?.id} was given other tokens than its messages have: ${wrong}; the step was not taken. The same command plays it again`,
-  );
+  if (wrong === undefined) return undefined;
+  return `the rollout ${first?.id} was given other tokens than its messages have: ${wrong}; the step was not taken. The same command plays it again`;
 }
 
 export const givenGuard = (reader: GivenReader): Guard => ({
@@ -112,7 +109,7 @@ export const givenGuard = (reader: GivenReader): Guard => ({
 
 // What the model was told of its calls, beside the record of what its tools returned.
 
-function checkCalls({ id, messages, turns, calls }: Trajectory): void {
+function checkCalls({ id, messages, turns, calls }: Trajectory): Wrong {
   const [, ...after] = conversationOf(messages, turns);
   // Where the last turn ended the rollout, none of its calls was answered.
   const answers = after.flat().filter(({ role }) => role === "tool");
@@ -122,15 +119,17 @@ function checkCalls({ id, messages, turns, calls }: Trajectory): void {
     // A string that was no string to the tool, as a Date is none, is given as JSON.
     if (content === result || content === toJson(result)) continue;
     const wanted = typeof result === "string" ? result : toJson(result);
-    throw new HoneError(
-      `in turn ${call?.turn} of the rollout ${id} the model was given another text than its call of ${call?.name} returned: ${difference(content, wanted)}; the step was not taken. The same command plays it again`,
-    );
+    return `in turn ${call?.turn} of the rollout ${id} the model was given another text than its call of ${call?.name} returned: ${difference(content, wanted)}; the step was not taken. The same command plays it again`;
   }
+  return undefined;
 }
 
-/** @throws HoneError where a rollout that hone itself played was not told what its calls returned */
-export function checkResults(group: readonly Trajectory[]): void {
-  for (const one of group.filter(isOwn)) checkCalls(one);
+/** @returns what is wrong, where a rollout that hone itself played was not told what its calls returned */
+export function checkResults(group: readonly Trajectory[]): Wrong {
+  return group
+    .filter(isOwn)
+    .map(checkCalls)
+    .find((wrong) => wrong !== undefined);
 }
 
 // What the task asks of a rollout's scenario, asked once more: a rollout may have been given another's.

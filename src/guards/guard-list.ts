@@ -3,18 +3,12 @@
  * tests that plant the fault, and an entry here; docs/trust.md follows from the list (`yarn docs`).
  */
 import { EngineOutOfMemory } from "../core/engine/errors.js";
+import type { RunSettings } from "../core/run/settings.js";
 import { drawsOf } from "../core/train/credit.js";
 import { demanding, type Guard } from "../core/train/guard.js";
-import {
-  type AdapterOptions,
-  type AdapterReader,
-  type AskedOptions,
-  adapterGuard,
-  askedGuard,
-  checkRate,
-} from "./asked.js";
+import { type AdapterReader, adapterGuard, askedGuard, checkRate } from "./asked.js";
 import { checkBatch } from "./batch-check.js";
-import { type CreditedBy, checkCreditedBy, checkCredits, checkMean } from "./credit-check.js";
+import { checkCreditedBy, checkCredits, checkMean } from "./credit-check.js";
 import { checkDrawStatistics, checkDraws, checkSeeds, type Dealt, scenariosGuard } from "./draws.js";
 import { checkEvaluated, checkPlayer } from "./evaluated.js";
 import { checkResults, type GivenReader, givenGuard, type PromptOf, promptGuard } from "./given.js";
@@ -70,10 +64,7 @@ export const guards: readonly Guard[] = [
     name: "the batch by a second path",
     sees: "ids, masks or log-probabilities in the learner's file that were not played, and a mean over another number of rollouts or tokens",
     afterBatch: ({ file, batch, groups, further, mean, ...how }) =>
-      demanding("refuse", async () => {
-        checkMean(groups, further, mean);
-        await checkBatch(file, batch, how);
-      }),
+      demanding("refuse", async () => checkMean(groups, further, mean) ?? (await checkBatch(file, batch, how))),
   },
   {
     name: "the adapter's numbers",
@@ -129,7 +120,7 @@ export interface GuardSources {
   readonly render: Renderer;
   readonly store: StoreReader & AdapterReader;
   /** The run's. */
-  readonly settings: AskedOptions & CreditedBy & AdapterOptions;
+  readonly settings: RunSettings;
   /** What the task asks now, of a scenario; undefined where an agent asks. */
   readonly prompt: PromptOf | undefined;
   /** undefined where a program chooses what is played. */
@@ -145,7 +136,7 @@ const seedsGuard = (dealt: Dealt | undefined): Guard => ({
 });
 
 /** A program gives rewards of its own where it chooses what is played. */
-const creditedByGuard = (settings: CreditedBy, program: boolean): Guard => ({
+const creditedByGuard = (settings: RunSettings, program: boolean): Guard => ({
   name: "rewards and advantages, by the run's options",
   sees: "advantages by another estimator or floor, rollouts that are masked otherwise, or rewards that are not the task's, than the run's options say",
   afterCredit: ({ credited, options }) =>

@@ -6,8 +6,7 @@
 import type { StepMetrics } from "../core/learn/types.js";
 import type { PolicySlope, ProbeReading } from "../core/run/records.js";
 import { whoPlayed } from "../core/train/earlier.js";
-import type { MismatchSettings } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import type { MismatchSettings, Wrong } from "../core/train/guard.js";
 import { hone } from "../core/util/program.js";
 import { slopeText } from "./policy-slope.js";
 
@@ -104,25 +103,21 @@ const distanceText = ({ mean, p99, max }: Mismatch) =>
 
 /**
  * Checks that importance weights can correct for the distance, or that it is within the user's own limit.
- * @throws HoneError otherwise; the step must not be committed then
+ * @returns what is wrong otherwise; the step must not be committed then
  */
 export function checkMismatch(
   { mismatch, drift, importance: { ess } }: Update,
   { maxMismatch, closer }: Pick<MismatchSettings, "maxMismatch" | "closer">,
-): void {
-  if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return;
+): Wrong {
+  if (maxMismatch === undefined ? ess >= LEAST_ESS : mismatch.mean <= maxMismatch) return undefined;
   if (maxMismatch === undefined && drift && drift.mean > mismatch.mean) {
-    throw new HoneError(
-      `the learner is too far from the policy that played this step ahead: log-probabilities differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), with an effective sample size of ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}; the step was not taken.\nFork a checkpoint (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set --max-mismatch`,
-    );
+    return `the learner is too far from the policy that played this step ahead: log-probabilities differ by ${drift.mean.toFixed(4)} on average (n=${drift.n}), with an effective sample size of ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}; the step was not taken.\nFork a checkpoint (--run NAME --fork FOLDER) with a lower --learning-rate or less --staleness, or set --max-mismatch`;
   }
   const limit =
     maxMismatch === undefined
       ? `the effective sample size is ${percent(ess)} of the tokens, below ${percent(LEAST_ESS)}`
       : `the limit is ${maxMismatch}`;
-  throw new HoneError(
-    `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken.\n${closer}, or ${maxMismatch === undefined ? "set a limit of your own with" : "raise"} --max-mismatch if you accept it`,
-  );
+  return `engine and learner disagree: ${distanceText(mismatch)}; ${limit}; the step was not taken.\n${closer}, or ${maxMismatch === undefined ? "set a limit of your own with" : "raise"} --max-mismatch if you accept it`;
 }
 
 const percent = (share: number) => `${Number((100 * share).toFixed(1))} %`;
@@ -136,7 +131,7 @@ export function mismatchNote(
   { mismatch, importance, played }: Update,
   before: readonly Mismatch[],
   far: number,
-): string | undefined {
+): Wrong {
   if (before.length === 0) {
     if (mismatch.mean <= far) return undefined;
     const usual =
@@ -162,19 +157,19 @@ export function mismatchNote(
  * @param limit of the mean distance; see {@link probeLimit}
  * @param adapter its name for the message: "checkpoint 3"
  * @param consequence for the message: "step 3 was not taken"
- * @throws HoneError when it plays the policy before the update, or another one
+ * @returns what is wrong, when it plays the policy before the update, or another one
  */
-export function checkProbe(reading: ProbeReading | null, limit: number, adapter: string, consequence: string): void {
-  if (!reading) return;
+export function checkProbe(reading: ProbeReading | null, limit: number, adapter: string, consequence: string): Wrong {
+  if (!reading) return undefined;
   const { after, before, n, moved } = reading;
   const unmoved = moved === 0;
   const stale = unmoved || (before * PROBE_RATIO < after && after - before > PROBE_DIFFERENCE);
-  if (!stale && after <= Math.max(PROBE_TOLERANCE * limit, before / PROBE_NEAR)) return;
+  if (!stale && after <= Math.max(PROBE_TOLERANCE * limit, before / PROBE_NEAR)) return undefined;
   const found = unmoved ? "loading it did not change a single log-probability; they" : "the log-probabilities";
-  throw new HoneError(
+  return (
     `${stale ? `the engine still plays the adapter before ${adapter}` : `the engine does not play the adapter of ${adapter}`}: ` +
-      `on its probe ${found} differ by ${nats(after)} on average from the learner's after that update, and by ${nats(before)} from those before it (n=${n}); ` +
-      `${consequence}.\nThe same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`,
+    `on its probe ${found} differ by ${nats(after)} on average from the learner's after that update, and by ${nats(before)} from those before it (n=${n}); ` +
+    `${consequence}.\nThe same command tries again${stale ? "" : "; --max-mismatch raises the limit, if another device or precision explains it"}`
   );
 }
 
@@ -184,15 +179,13 @@ const nats = (value: number) => (value === 0 || value >= 0.001 ? value.toFixed(4
 /**
  * Whether the learner computed with the numbers that the engine plays: its adapter in the engine's type.
  *
- * @throws HoneError where it did not; the step must not be committed then
+ * @returns what is wrong, where it did not; the step must not be committed then
  */
 export function checkAdapterType(
   { adapterTypes: found }: Pick<StepMetrics, "adapterTypes">,
   { numerics: { engine } }: Pick<MismatchSettings, "numerics">,
-): void {
+): Wrong {
   const plays = (/ adapters (\S+)$/.exec(engine)?.[1] ?? "F32").toLowerCase();
-  if (found === undefined || found.some((type) => type === plays)) return;
-  throw new HoneError(
-    `the learner computed with an adapter of ${found.join(" or ")} numbers, and the engine plays it in ${plays}; the step was not taken. The same command tries again`,
-  );
+  if (found === undefined || found.some((type) => type === plays)) return undefined;
+  return `the learner computed with an adapter of ${found.join(" or ")} numbers, and the engine plays it in ${plays}; the step was not taken. The same command tries again`;
 }

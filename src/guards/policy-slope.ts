@@ -9,7 +9,7 @@
 import type { StepMetrics } from "../core/learn/types.js";
 import type { PolicySlope } from "../core/run/records.js";
 import { type EarlierPolicy, type LastUpdates, whoPlayed } from "../core/train/earlier.js";
-import { HoneError } from "../core/util/errors.js";
+import type { Wrong } from "../core/train/guard.js";
 
 const AGAIN = "the step was not taken.\nThe same command plays it again";
 
@@ -22,31 +22,29 @@ export const slopeText = ({ slope, error }: Pick<PolicySlope, "slope" | "error">
  * Checks that the engine played the policy that the learner trains.
  * @param learnt `drift` is null unless the step was played ahead (--staleness)
  * @param current checkpoint of that policy
- * @throws HoneError when it played an earlier one: the step must not be committed then, nor its rollouts used again
+ * @returns what is wrong, when it played an earlier one: the step must not be committed then, nor its rollouts used again
  */
 export function checkPolicySlope(
   { played, drift }: Pick<StepMetrics, "played" | "drift">,
   current: number | null,
   earlier: EarlierPolicy | undefined,
   lastUpdates: LastUpdates,
-): void {
-  if (!played || !earlier) return;
+): Wrong {
+  if (!played || !earlier) return undefined;
   if (whoPlayed(played) === "earlier") {
-    throw new HoneError(
+    return (
       `the engine played this step with an adapter older than ${named(current)}: the log-probabilities of its tokens follow ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}); ` +
-        AGAIN,
+      AGAIN
     );
   }
   if (drift === null && whoPlayed(played) === "neither") {
-    throw new HoneError(
-      `the engine played neither ${named(current)} nor ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}): the learner trains another adapter than the one that played; ${AGAIN}`,
-    );
+    return `the engine played neither ${named(current)} nor ${named(earlier.checkpoint)} (slope ${slopeText(played)}, n=${played.tokens}; 1 is ${named(current)}, 0 is ${named(earlier.checkpoint)}): the learner trains another adapter than the one that played; ${AGAIN}`;
   }
   if (played.previous) lastUpdates.add(played.previous);
   const { pooled } = lastUpdates;
-  if (!pooled || whoPlayed(pooled) !== "earlier") return;
-  throw new HoneError(
+  if (!pooled || whoPlayed(pooled) !== "earlier") return undefined;
+  return (
     `the engine lags behind the learner: over the last ${pooled.steps} steps it played the policies of one update before (slope ${slopeText(pooled)}, n=${pooled.tokens}; 1 is the learner's policy, 0 that of one update before); ` +
-      AGAIN,
+    AGAIN
   );
 }

@@ -5,8 +5,7 @@
 
 import { countsText, summed } from "../core/run/evaluation.js";
 import { type StepMetricsRow, taught } from "../core/run/records.js";
-import type { OnlyReward } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import type { OnlyReward, Wrong } from "../core/train/guard.js";
 import { hone } from "../core/util/program.js";
 
 /** Steps in a row without a single group that has a signal. */
@@ -47,24 +46,22 @@ function unrewardedText(steps: readonly StepMetricsRow[]): string {
  * Checks the steps so far, after one that taught nothing.
  *
  * @param onlyReward of that many last steps; undefined where rewards differ
- * @throws HoneError when too many in a row taught nothing or were not finite
+ * @returns what is wrong, when too many in a row taught nothing or were not finite
  */
 export function checkProgress(
   steps: readonly StepMetricsRow[],
   onlyReward: (count: number) => OnlyReward | undefined = () => undefined,
-): void {
+): Wrong {
   const last = steps.at(-1);
-  if (!last) return;
+  if (!last) return undefined;
   const notFinite = countAtEnd(steps, ({ skipped }) => skipped === "loss" || skipped === "gradient");
   if (notFinite >= STEPS_NOT_FINITE) {
-    throw new HoneError(
-      `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing.\nStart again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`,
-    );
+    return `the ${last.skipped} was not a finite number in ${notFinite} steps in a row; these steps changed nothing.\nStart again from an earlier checkpoint (--fork) with a lower --learning-rate or a lower --max-grad-norm`;
   }
   const unrewarded = countAtEnd(steps, ({ skipped }) => skipped === "unrewarded" || skipped === "broken_off");
-  if (unrewarded >= STEPS_UNREWARDED) throw new HoneError(unrewardedText(steps.slice(-unrewarded)));
+  if (unrewarded >= STEPS_UNREWARDED) return unrewardedText(steps.slice(-unrewarded));
   const flat = countAtEnd(steps, (step) => !taught(step) && step.skipped !== "loss" && step.skipped !== "gradient");
-  if (flat < STEPS_WITHOUT_SPREAD) return;
+  if (flat < STEPS_WITHOUT_SPREAD) return undefined;
   const recent = steps.slice(-flat);
   const left = recent.some((step) => step.rollouts_broken_off > 0);
   const leftOut = left ? `, those left out that ended by no fault of the model (${brokenOffText(recent)})` : "";
@@ -85,11 +82,7 @@ export function checkProgress(
   const only = onlyReward(flat);
   // 0 and 1 are what wrong and right answers earn.
   if (only && only.reward !== 0 && only.reward !== 1) {
-    throw new HoneError(
-      `every rollout of the last ${flat} steps earned ${only.reward}: the reward does not depend on the answer.\nRun \`${hone("check")} ${only.task}\`; if that finds nothing: ${advice}`,
-    );
+    return `every rollout of the last ${flat} steps earned ${only.reward}: the reward does not depend on the answer.\nRun \`${hone("check")} ${only.task}\`; if that finds nothing: ${advice}`;
   }
-  throw new HoneError(
-    `nothing was learnt in ${flat} steps in a row: ${same}${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`,
-  );
+  return `nothing was learnt in ${flat} steps in a row: ${same}${leftOut}, and only differences teach. Success was ${(100 * success).toFixed(1)} % (n=${n}); ${advice}`;
 }

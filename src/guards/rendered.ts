@@ -4,8 +4,7 @@
  */
 import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { ChatMessage, ToolSchema } from "../core/task/task.js";
-import { demanding, type Guard } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import { demanding, type Guard, type Wrong } from "../core/train/guard.js";
 import { deriveSeed } from "../core/util/random.js";
 import { conversationOf, difference, type GivenReader, isOwn, turnsOf, unspaced } from "./given.js";
 
@@ -27,13 +26,13 @@ export class NotRendered extends Error {}
 /** The texts of templates. Rejects with NotRendered. */
 export type Renderer = (asked: readonly Asked[]) => Promise<readonly string[]>;
 
-/** @throws HoneError where the rollout was given other tokens than the other renderer gives its messages */
+/** @returns what is wrong, where the rollout was given other tokens than the other renderer gives its messages */
 export async function checkRendered(
   { id, messages, turns, tokens }: Trajectory,
   { template, tools, closing, tokenize, detokenize }: RenderedReader,
   render: Renderer,
-): Promise<void> {
-  if (!tokens?.sampled.includes(1)) return;
+): Promise<Wrong> {
+  if (!tokens?.sampled.includes(1)) return undefined;
   const { prompt, between } = turnsOf(tokens);
   const [opening, ...after] = conversationOf(messages, turns);
   // A turn has several parts where its thoughts were cut short.
@@ -55,10 +54,9 @@ export async function checkRendered(
     if (unspaced(found) === unspaced(wanted)) continue;
     // A tokenizer that loses something of the text cannot say.
     if (unspaced(detokenize(tokenize(wanted))) !== unspaced(wanted)) continue;
-    throw new HoneError(
-      `the rollout ${id} was given another text than Jinja2 makes of the model's chat template: ${where} reads ${difference(found, wanted)}; the step was not taken. The same command plays it again`,
-    );
+    return `the rollout ${id} was given another text than Jinja2 makes of the model's chat template: ${where} reads ${difference(found, wanted)}; the step was not taken. The same command plays it again`;
   }
+  return undefined;
 }
 
 export function renderedGuard(reader: RenderedReader, render: Renderer): Guard {

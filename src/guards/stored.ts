@@ -8,8 +8,7 @@ import type { TokenRecord } from "../core/rollout/transcript.js";
 import type { StepMetricsRow, ValidationRow } from "../core/run/records.js";
 import { bestOf } from "../core/run/run.js";
 import type { CreditedGroup } from "../core/train/credit.js";
-import { demanding, type Guard } from "../core/train/guard.js";
-import { HoneError } from "../core/util/errors.js";
+import { demanding, type Guard, type Wrong } from "../core/train/guard.js";
 
 /** A rollout as the store has it. */
 export interface StoredRollout {
@@ -37,7 +36,7 @@ const isSame = (made: TokenRecord, found: TokenRecord) =>
   same(made.sampled, found.sampled, Number) &&
   same(made.logprobs, found.logprobs, Math.fround);
 
-function differenceOf(made: Trajectory, found: StoredRollout | undefined): string | undefined {
+function differenceOf(made: Trajectory, found: StoredRollout | undefined): Wrong {
   if (found === undefined) return "is not there";
   const { trajectory } = found;
   if (trajectory.id !== made.id) return `is ${trajectory.id} there`;
@@ -61,7 +60,7 @@ const madeOf = ({ members, brokenOff, rewarded }: CreditedGroup): readonly Made[
   ...brokenOff.map((trajectory) => ({ trajectory, reward: null, advantage: 0 })),
 ];
 
-function creditDifference({ reward, advantage }: Made, row: StoredRollout | undefined): string | undefined {
+function creditDifference({ reward, advantage }: Made, row: StoredRollout | undefined): Wrong {
   if (row?.trainingReward !== reward) return `has the training reward ${row?.trainingReward} there, and got ${reward}`;
   // Of a group without a verdict nothing is noted.
   if ((row.advantage ?? 0) === advantage) return undefined;
@@ -70,18 +69,18 @@ function creditDifference({ reward, advantage }: Made, row: StoredRollout | unde
 
 const placeOf = (scenario: string, member: number) => `${scenario}/${member}`;
 
-const otherwise = (step: number, what: string) =>
-  new HoneError(`the store has step ${step} otherwise than it was made: ${what}`);
+const otherwise = (step: number, what: string) => `the store has step ${step} otherwise than it was made: ${what}`;
 
-/** @throws HoneError where the store has a rollout, reward or advantage of the step otherwise */
-export function checkStored(step: number, groups: readonly CreditedGroup[], rows: Iterable<StoredRollout>): void {
+/** @returns what is wrong, where the store has a rollout, reward or advantage of the step otherwise */
+export function checkStored(step: number, groups: readonly CreditedGroup[], rows: Iterable<StoredRollout>): Wrong {
   const stored = new Map([...rows].map((row) => [placeOf(row.scenario, row.member), row]));
   for (const made of groups.flatMap(madeOf)) {
     const { id, scenario, index } = made.trajectory;
     const row = stored.get(placeOf(scenario.id, index));
     const difference = differenceOf(made.trajectory, row) ?? creditDifference(made, row);
-    if (difference !== undefined) throw otherwise(step, `the rollout ${id} ${difference}`);
+    if (difference !== undefined) return otherwise(step, `the rollout ${id} ${difference}`);
   }
+  return undefined;
 }
 
 /** Of a mean, relative to it: sums in another order; log-probabilities are stored in f32. */
@@ -138,14 +137,14 @@ const toldBy = (learnt: StepMetrics | null): Partial<Record<keyof StepMetricsRow
   sampled_tokens: learnt?.tokens.sampled ?? 0,
 });
 
-/** @throws HoneError where the metrics of the step are not those of its rollouts, or of its update */
+/** @returns what is wrong, where the metrics of the step are not those of its rollouts, or of its update */
 export function checkMeasured(
   step: number,
   groups: readonly CreditedGroup[],
   learnt: StepMetrics | null,
   rows: Iterable<StoredRollout>,
   metrics: StepMetricsRow,
-): void {
+): Wrong {
   const made = new Set(
     groups.flatMap(madeOf).map(({ trajectory: { scenario, index } }) => placeOf(scenario.id, index)),
   );
@@ -154,20 +153,19 @@ export function checkMeasured(
     const found = metrics[name as keyof StepMetricsRow];
     if (isNear(found, wanted)) continue;
     const whose = name in toldBy(learnt) ? "its update" : "its rollouts";
-    throw otherwise(step, `${name} is ${found} there, and ${whose} had ${wanted}`);
+    return otherwise(step, `${name} is ${found} there, and ${whose} had ${wanted}`);
   }
+  return undefined;
 }
 
-/** @throws HoneError where another state than the `best` one was validated with a higher mean reward */
-export function checkBest(best: ValidationRow | undefined, validations: readonly ValidationRow[]): void {
+/** @returns what is wrong, where another state than the `best` one was validated with a higher mean reward */
+export function checkBest(best: ValidationRow | undefined, validations: readonly ValidationRow[]): Wrong {
   const measured = validations.filter(({ result }) => result.n > 0);
-  if (measured.length === 0 && best === undefined) return;
+  if (measured.length === 0 && best === undefined) return undefined;
   const highest = Math.max(...measured.map(({ result }) => result.reward));
-  if (best?.result.reward === highest) return;
+  if (best?.result.reward === highest) return undefined;
   const taken = best === undefined ? "none" : `that of step ${best.step}, with ${best.result.reward}`;
-  throw new HoneError(
-    `the highest mean reward of a validation is ${highest}, and the run takes for the best state ${taken}`,
-  );
+  return `the highest mean reward of a validation is ${highest}, and the run takes for the best state ${taken}`;
 }
 
 export const storedGuard = (reader: StoreReader): Guard => ({
@@ -176,9 +174,9 @@ export const storedGuard = (reader: StoreReader): Guard => ({
   afterCommit: ({ step, groups, learnt }) =>
     demanding("take the commit back", () => {
       const rows = [...reader.rollouts(step)];
-      checkStored(step, groups, rows);
       const metrics = reader.metrics(step);
-      if (metrics !== null) checkMeasured(step, groups, learnt, rows, metrics);
+      const stored = checkStored(step, groups, rows);
+      return stored ?? (metrics === null ? undefined : checkMeasured(step, groups, learnt, rows, metrics));
     }),
 });
 
@@ -188,6 +186,6 @@ export const bestGuard = (reader: StoreReader): Guard => ({
   afterCommit: () =>
     demanding("refuse", () => {
       const validations = reader.validations();
-      checkBest(bestOf(validations), validations);
+      return checkBest(bestOf(validations), validations);
     }),
 });

@@ -62,11 +62,8 @@ async function guarded(batchFault?: Fault, advantagesFault?: Fault): Promise<str
     const said = await batch
       .writeBatch(file, [group], { temperature: 1 })
       .then(() => checkBatch(file, [group], { seed, whole: true }))
-      .then(
-        () => "",
-        (error: Error) => error.message,
-      );
-    words.push(said);
+      .catch((error: Error) => error.message);
+    words.push(said ?? "");
   }
   return words;
 }

@@ -183,9 +183,9 @@ describe("steps without spread", () => {
       ...change,
     });
     const steps = Array.from({ length: STEPS_WITHOUT_SPREAD }, () => row({}));
-    expect(() => checkProgress(steps)).toThrow("all rollouts got the same reward, and only");
+    expect(checkProgress(steps)).toMatch("all rollouts got the same reward, and only");
     const broken = row({ rollouts_broken_off: 3, broken_off: { tool_failure: 3 } });
-    expect(() => checkProgress([...steps.slice(1), broken])).toThrow(
+    expect(checkProgress([...steps.slice(1), broken])).toMatch(
       "all rollouts got the same reward, those left out that ended by no fault of the model (3 of 80 rollouts: tool_failure 3), and only",
     );
   });

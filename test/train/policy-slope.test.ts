@@ -128,10 +128,10 @@ describe("slopes of single updates", () => {
 });
 
 it("refuses a step that neither policy played, unless it was played ahead: the learner has moved on since", () => {
-  const neither = (drift: StepMetrics["drift"]) => () =>
+  const neither = (drift: StepMetrics["drift"]) =>
     checkPolicySlope({ played: played(slope(2, 0.1)), drift }, 3, { checkpoint: 1 }, new LastUpdates());
-  expect(neither(null)).toThrow("the engine played neither checkpoint 3 nor checkpoint 1 (slope 2.00 ± 0.10, n=200;");
-  expect(neither({ mean: 0.1, kl: 0.01, n: 200 })).not.toThrow();
+  expect(neither(null)).toMatch("the engine played neither checkpoint 3 nor checkpoint 1 (slope 2.00 ± 0.10, n=200;");
+  expect(neither({ mean: 0.1, kl: 0.01, n: 200 })).toBeUndefined();
 });
 
 describe("a run", () => {

@@ -10,7 +10,9 @@ const played = (step: number, run = "3/train") =>
     return trajectoryOf({ index, seed: deriveSeed(run, step, scenario.id, index) });
   });
 
-it("takes a group with the seeds of its step", () => checkSeeds(played(4), "3/train", 4));
+it("takes a group with the seeds of its step", () => {
+  expect(checkSeeds(played(4), "3/train", 4)).toBeUndefined();
+});
 
 it.each([
   ["another step", played(3)],
@@ -22,7 +24,5 @@ it.each([
       .map((one, index) => ({ ...one, index })),
   ],
 ])("refuses those of %s", (_, group) => {
-  expect(() => checkSeeds(group, "3/train", 4)).toThrow(
-    /was drawn with the seed \d+, which is not that of its scenario/,
-  );
+  expect(checkSeeds(group, "3/train", 4)).toMatch(/was drawn with the seed \d+, which is not that of its scenario/);
 });

@@ -134,10 +134,18 @@ export type Guard = {
   readonly sees: string;
 } & { readonly [M in keyof Moments]?: Look<Moments[M]> };
 
-/** The finding of a check that throws HoneError. */
-export async function demanding(demand: Demand, check: () => void | Promise<void>): Promise<Finding | undefined> {
+/** What is wrong, for the user; undefined where nothing is. */
+export type Wrong = string | undefined;
+
+/** @throws HoneError where something is */
+export function refuse(wrong: Wrong): void {
+  if (wrong !== undefined) throw new HoneError(wrong);
+}
+
+/** The finding of a check that says what is wrong, or cannot read what it compares (HoneError). */
+export async function demanding(demand: Demand, check: () => Wrong | Promise<Wrong>): Promise<Finding | undefined> {
   try {
-    await check();
+    refuse(await check());
     return undefined;
   } catch (error) {
     if (error instanceof HoneError) return { demand, error };

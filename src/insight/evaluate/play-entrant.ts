@@ -7,6 +7,7 @@ import type { PlayerSpec } from "../../core/rollout/player.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { evaluate } from "../../core/run/evaluation.js";
 import { playAndGrade } from "../../core/train/grading.js";
+import { refuse } from "../../core/train/guard.js";
 import type { PlayResult } from "../../core/train/parts.js";
 import { checkProbe, mismatchLimit } from "../../guards/mismatch.js";
 import { costOf, type PriceTable, priceOf } from "../../judge/prices.js";
@@ -170,7 +171,7 @@ export async function openEngine(stage: Stage, { file: model, context, entrants 
       });
       const limit = Math.max(mismatchLimit(engine.info.weightType, engine.info.compute), entrant.highestMismatch);
       await policy.use(entrant.adapter);
-      checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it");
+      refuse(checkProbe(await policy.probe(), limit, `checkpoint ${entrant.name}`, "nothing was played with it"));
       return playWith(stage, entrant, (signal, onTrajectory, onGroup) =>
         policy.play({ ...gathering(stage), signal, onTrajectory, onGroup }),
       );

@@ -8,6 +8,7 @@ import { adapterTypeIn } from "../../core/run/numerics.js";
 import { BATCH_FILE } from "../../core/run/run.js";
 import type { RunSettings } from "../../core/run/settings.js";
 import { batchOf, meanOver } from "../../core/train/credit.js";
+import { refuse } from "../../core/train/guard.js";
 import { sha256OfFile } from "../../core/util/files.js";
 import { deriveSeed } from "../../core/util/random.js";
 import { checkAsked } from "../../guards/asked.js";
@@ -95,7 +96,7 @@ export async function replayUpdate(
       adapterType: adapterTypeIn(at.timing?.numerics ?? ""),
       seed: deriveSeed("minibatches", settings.seed, at.step),
       signal,
-      onAsk: async (asked) => checkAsked(asked, settings),
+      onAsk: async (asked) => refuse(checkAsked(asked, settings)),
       onProgress: () => undefined,
     });
     if (!learnt.applied) return { part, result: "differs", text: `it was not applied now: ${learnt.skipped}` };

@@ -1,16 +1,15 @@
-/** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file, computes totals. */
+/** Plays scenarios outside of training: chooses them, gathers rollouts, writes the trajectory file. */
 
 import { type GatherOptions, gather } from "../core/gather/gather.js";
 import type { Trajectory } from "../core/rollout/trajectory.js";
-import type { Scenario, ScenarioIo, Split } from "../core/task/task.js";
+import type { Scenario, Split } from "../core/task/task.js";
 import { HoneError, UsageError } from "../core/util/errors.js";
 import { LineFile } from "../core/util/files.js";
 import { toJson } from "../core/util/json.js";
 import { nearest } from "../core/util/nearest.js";
 import { hone } from "../core/util/program.js";
 import { Random } from "../core/util/random.js";
-import { loadTask, scenariosOf } from "../scenarios/load.js";
-import { RolloutTally } from "./report/rollout-report.js";
+import { RolloutTally, rolloutsSummary } from "./report/rollout-report.js";
 
 export interface ScenarioChoice {
   readonly split: Split | undefined;
@@ -52,21 +51,14 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
 }
 
-export interface RolloutsToFile
-  extends Pick<
-    GatherOptions,
-    "settings" | "groupSize" | "concurrency" | "maxExceptions" | "signal" | "onFailure" | "onNote"
-  > {
-  readonly choice: ScenarioChoice;
-  /** Access for downloading scenarios from the Hub. */
-  readonly io?: ScenarioIo;
+export interface RolloutsToFile extends Omit<GatherOptions, "step" | "onTrajectory"> {
   /** Path of the trajectory file. */
   readonly out: string;
   /** Called at the start, and after every finished rollout with it. */
   readonly onProgress?: (tally: RolloutTally, total: number, trajectory?: Trajectory) => void;
 }
 
-export type RolloutsSummary = Awaited<ReturnType<typeof rolloutsToFile>>;
+export type RolloutsSummary = Awaited<ReturnType<typeof rolloutsToFile>>["summary"];
 
 /** Prompt tokens of a group, with the common prompt counted once. */
 export function uniquePromptTokens(group: readonly Trajectory[]): number {
@@ -77,21 +69,15 @@ export function uniquePromptTokens(group: readonly Trajectory[]): number {
   return common + group.reduce((sum, { promptTokens }) => sum + promptTokens - common, 0);
 }
 
-export async function rolloutsToFile({ choice, io, out, onProgress, ...playing }: RolloutsToFile) {
-  const { settings, groupSize } = playing;
-  const task = await loadTask(settings.task, settings.limits.taskSeconds);
-  const scenarios = chooseScenarios(await scenariosOf(task, settings.taskOptions, io), choice);
-
+export async function rolloutsToFile({ out, onProgress, ...playing }: RolloutsToFile) {
   const file = new LineFile(out, `the trajectory file ${out}`);
   const tally = new RolloutTally();
-  const total = scenarios.length * groupSize;
+  const total = playing.scenarios.length * playing.groupSize;
   let wanted = false;
   try {
     onProgress?.(tally, total);
     const { groups, failures, interrupted, seconds } = await gather({
       ...playing,
-      scenarios,
-      seedName: choice.seed,
       step: 0,
       onTrajectory: (trajectory) => {
         tally.add(trajectory);
@@ -101,8 +87,9 @@ export async function rolloutsToFile({ choice, io, out, onProgress, ...playing }
       },
     });
     wanted = true;
-    return {
-      ...tally.summary(),
+    const rollouts = groups.flat();
+    const summary = {
+      ...rolloutsSummary(rollouts),
       groups: groups.filter((group) => group.length > 0).length,
       /** Prompt tokens, with the common prompt of a group counted once. */
       prompt_tokens_unique: groups.reduce((sum, group) => sum + uniquePromptTokens(group), 0),
@@ -112,6 +99,7 @@ export async function rolloutsToFile({ choice, io, out, onProgress, ...playing }
       seconds,
       trajectories: out,
     };
+    return { rollouts, summary };
   } finally {
     file.end(wanted);
   }

@@ -1,5 +1,6 @@
 /** Views of a training: its program's handlers, and those that tell once, after a step, what stands in the way of one that has just begun. */
 import type { GivenOptions } from "../core/config/config.js";
+import type { Trajectory } from "../core/rollout/trajectory.js";
 import type { RunSettings } from "../core/run/settings.js";
 import { type AnyTask, toolSchema } from "../core/task/task.js";
 import type { View } from "../core/train/parts.js";
@@ -19,64 +20,61 @@ export async function telling(view: View, told: Told): Promise<View> {
   return told.unsolved ? await tellingOfMeans(own, told) : own;
 }
 
-/** The view, which is asked after each step for what to tell, until it returns true. */
-function after(view: View, add: View["rollout"], tell: (line: Parameters<View["step"]>[0]) => boolean): View {
+/** The view, which is asked after each step, with the rollouts that ended since the one before, until it returns true. */
+function after(
+  view: View,
+  tell: (rollouts: readonly Trajectory[], line: Parameters<View["step"]>[0]) => boolean,
+): View {
   let told = false;
+  let rollouts: Trajectory[] = [];
   return {
     ...view,
     rollout: (trajectory) => {
-      if (!told) add(trajectory);
+      if (!told) rollouts.push(trajectory);
       view.rollout(trajectory);
     },
     step: (line) => {
       view.step(line);
-      told ||= tell(line);
+      told ||= tell(rollouts, line);
+      rollouts = [];
     },
   };
 }
 
 /** Of a model that calls other tools than the agent has, and of an agent whose errors count as the model's. */
 async function tellingOfAgents(view: View): Promise<View> {
-  const [{ UnknownTools }, { AgentMistakes }] = await Promise.all([
+  const [{ unknownToolsText }, { agentMistakesText }] = await Promise.all([
     import("../insight/report/unknown-tools.js"),
     import("../insight/report/agent-mistakes.js"),
   ]);
-  return [UnknownTools, AgentMistakes].reduce<View>((told, Counted) => {
-    let counted = new Counted();
-    return after(
-      told,
-      (trajectory) => counted.add(trajectory),
-      () => {
-        const text = counted.text();
-        counted = new Counted();
+  return [unknownToolsText, agentMistakesText].reduce<View>(
+    (told, textOf) =>
+      after(told, (rollouts) => {
+        const text = textOf(rollouts);
         if (text !== undefined) view.log(text);
         return text !== undefined;
-      },
-    );
-  }, view);
+      }),
+    view,
+  );
 }
 
 /** Of what fits where the first step without differences between rewards has solved nothing, as none before it has. */
 async function tellingOfMeans(view: View, { given, settings, task, run }: Told): Promise<View> {
-  const [{ UnreadCalls }, { unsolvedText }] = await Promise.all([
+  const [{ unreadCalls }, { unsolvedText }] = await Promise.all([
     import("../insight/report/unread-calls.js"),
     import("../insight/report/unsolved.js"),
   ]);
-  const calls = new UnreadCalls(task.tools.map((tool) => toolSchema(tool)));
-  return after(
-    view,
-    (trajectory) => calls.add(trajectory),
-    ({ step, rollouts, success, groups, groups_flat: flat, agent }) => {
-      if (rollouts === 0) return false;
-      if (success !== 0) return true;
-      if (flat < groups || groups === 0) return false;
-      const unread = { text: calls.text(), format: calls.format };
-      // Of a run that goes on they need not be given again.
-      const { model, task: reference } = { ...settings, ...given } as typeof settings;
-      view.log(unsolvedText(step, { given, model, run, reference, task, unread, offForm: agent.off_form ?? 0 }));
-      return true;
-    },
-  );
+  const tools = task.tools.map((tool) => toolSchema(tool));
+  return after(view, (played, { step, rollouts, success, groups, groups_flat: flat, agent }) => {
+    if (rollouts === 0) return false;
+    if (success !== 0) return true;
+    if (flat < groups || groups === 0) return false;
+    const unread = unreadCalls(tools, played);
+    // Of a run that goes on they need not be given again.
+    const { model, task: reference } = { ...settings, ...given } as typeof settings;
+    view.log(unsolvedText(step, { given, model, run, reference, task, unread, offForm: agent.off_form ?? 0 }));
+    return true;
+  });
 }
 
 const nothing = () => undefined;

@@ -4,7 +4,7 @@ import type { Gathered } from "../../src/core/gather/gather.js";
 import { brokenOff } from "../../src/core/rollout/deadline.js";
 import type { Trajectory } from "../../src/core/rollout/trajectory.js";
 import { defineTask } from "../../src/core/task/task.js";
-import { AgentMistakes } from "../../src/insight/report/agent-mistakes.js";
+import { agentMistakesText } from "../../src/insight/report/agent-mistakes.js";
 import { playTask, support } from "./support/playing.js";
 
 const scenarioOf = (question: string) => ({ id: question, split: "train" as const, question });
@@ -68,12 +68,8 @@ test.each(Object.entries(mistakes))("one that %s has met the model's mistake", (
 });
 
 test("are told where half of the rollouts ended so", () => {
-  const told = (moods: readonly string[]) => {
-    const counted = new AgentMistakes();
-    for (const mood of moods) counted.add(playedAs(mood) as Trajectory);
-    counted.add({});
-    return counted.text();
-  };
+  const told = (moods: readonly string[]) =>
+    agentMistakesText([...moods.map((mood) => playedAs(mood) as Trajectory), {}]);
   const cut = "cannot read a turn that was cut";
   expect(told([cut])).toMatch(
     /^1 of 2 rollouts ended by an error of the agent's code .* the first: its last turn was cut/,

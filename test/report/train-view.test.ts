@@ -251,7 +251,7 @@ describe("the view of training in a log", () => {
     expect(written).toEqual([]);
     // Also while no rollout has ended.
     vi.advanceTimersByTime(20_000);
-    view.rollout({ ...rollout, reward: { reward: 1, success: true } });
+    view.rollout({ ...rollout, reward: { reward: 1 } });
     view.rollout(rollout);
     vi.advanceTimersByTime(10_000);
     expect(written).toEqual([
@@ -378,7 +378,7 @@ describe("the view of training on a terminal", () => {
     view.rollout(rollout);
     view.phase(1, "rollouts", 4);
     vi.advanceTimersByTime(1000);
-    view.rollout({ ...rollout, reward: { reward: 0, success: false } });
+    view.rollout({ ...rollout, reward: { reward: 0 } });
     expect(written.at(-1)).toContain("1/4  0:01 < 0:03  reward 0 (n=1)");
   });
 });

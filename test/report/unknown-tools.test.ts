@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { CallRecord } from "../../src/core/task/task.js";
 import { modelFile } from "../../src/engine/models.js";
-import { UnknownTools } from "../../src/insight/report/unknown-tools.js";
+import { unknownToolsText } from "../../src/insight/report/unknown-tools.js";
 
 const call = (name: string, outcome: CallRecord["outcome"]) => ({
   turn: 1,
@@ -14,9 +14,7 @@ const call = (name: string, outcome: CallRecord["outcome"]) => ({
 const player = (model: string) => ({ kind: "engine" as const, model, adapter: null, temperature: 1 });
 
 function told(model: string, ...rollouts: CallRecord[][]): string | undefined {
-  const tools = new UnknownTools();
-  for (const calls of rollouts) tools.add({ calls, player: player(model) });
-  return tools.text();
+  return unknownToolsText(rollouts.map((calls) => ({ calls, player: player(model) })));
 }
 
 const wrong = call("search_inbox", "unknown_tool");
@@ -25,10 +23,12 @@ test("the tiny model is named with what plays instead, any other with where to l
   const branches = [
     { messages: [], calls: [call("read_email", "unknown_tool")], tokens: { ids: [], sampled: [], logprobs: [] } },
   ];
-  const tools = new UnknownTools();
-  tools.add({ calls: [wrong, wrong], branches, player: player(modelFile("tiny")) });
-  tools.add({ calls: [call("weather", "bad_arguments")], player: player(modelFile("tiny")) });
-  expect(tools.text()).toMatch(
+  const tiny = player(modelFile("tiny"));
+  const rollouts = [
+    { calls: [wrong, wrong], branches, player: tiny },
+    { calls: [call("weather", "bad_arguments")], player: tiny },
+  ];
+  expect(unknownToolsText(rollouts)).toMatch(
     /^in 1 of 2 rollouts the model calls tools that the agent has not \(search_inbox, read_email\):\nthe tiny model .*\(--model qwen2.5-0.5b\)$/,
   );
   const made = ["a", "b", "c", "d"].map((name) => call(name, "unknown_tool"));

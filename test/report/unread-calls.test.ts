@@ -1,7 +1,7 @@
 /** A model whose calls are of another format than its template's is known by it. */
 import { expect, test } from "vitest";
 import type { ChatMessage, ToolSchema } from "../../src/core/task/task.js";
-import { UnreadCalls } from "../../src/insight/report/unread-calls.js";
+import { unreadCalls } from "../../src/insight/report/unread-calls.js";
 
 const tools: ToolSchema[] = ["add", "sub"].map((name) => ({
   type: "function",
@@ -18,17 +18,16 @@ function told(
     kind = "engine",
   }: { calls?: ReturnType<typeof call>[]; success?: boolean; kind?: "engine" | "api" } = {},
 ) {
-  const unread = new UnreadCalls(tools);
-  for (const turns of rollouts) {
+  const played = rollouts.map((turns) => {
     const said = turns.map((content): ChatMessage => ({ role: "assistant", content }));
     const example: ChatMessage[] = [
       { role: "user", content: "1 + 1" },
       { role: "assistant", content: bare },
     ];
     const messages = [...example, { role: "user", content: "1 + 2" } as const, ...said];
-    unread.add({ messages, turns: turns.length, calls, player: { kind }, reward: { success } });
-  }
-  return unread;
+    return { messages, turns: turns.length, calls, player: { kind }, reward: { success } };
+  });
+  return unreadCalls(tools, played);
 }
 
 test.each([
@@ -42,34 +41,33 @@ test.each([
 ])("%s is a call of another format", (text, format) => {
   const unread = told([[text], ["I do not know."]]);
   expect(unread.format).toBe(format);
-  expect(unread.text()).toBe(`no tool call in any of 2 turns; --tool-format ${format} reads calls in 1 of them`);
+  expect(unread.text).toBe(`no tool call in any of 2 turns; --tool-format ${format} reads calls in 1 of them`);
 });
 
 test("a turn in which no format finds a call of the tools is none of them", () => {
   const unread = told([["3"], ['{"name": "look", "arguments": {}}'], ['{"name": "add", "arguments": {a: 1}}'], []]);
   expect(unread.format).toBeUndefined();
-  expect(unread.text()).toBe("no tool call in any of 3 turns, in none of the formats that hone reads");
+  expect(unread.text).toBe("no tool call in any of 3 turns, in none of the formats that hone reads");
 });
 
 test("where there are calls, another format is named if it reads more turns", () => {
   const calls = [call(1)];
-  expect(told([["hm", bare, bare]], { calls }).text()).toBe(
+  expect(told([["hm", bare, bare]], { calls }).text).toBe(
     "tool calls in 1 of 3 turns; --tool-format json reads calls in 2 others",
   );
-  expect(told([["hm", bare, "3"]], { calls }).text()).toBeUndefined();
+  expect(told([["hm", bare, "3"]], { calls }).text).toBeUndefined();
 });
 
 test("nothing is told of answers that need no calls, of other players, and without turns or tools", () => {
-  expect(told([["3"]], { success: true }).text()).toBeUndefined();
-  expect(told([[bare]], { kind: "api" }).text()).toBeUndefined();
-  expect(told([[]]).text()).toBeUndefined();
-  const none = new UnreadCalls([]);
-  none.add({
-    messages: [{ role: "assistant", content: bare }],
+  expect(told([["3"]], { success: true }).text).toBeUndefined();
+  expect(told([[bare]], { kind: "api" }).text).toBeUndefined();
+  expect(told([[]]).text).toBeUndefined();
+  const rollout = {
+    messages: [{ role: "assistant" as const, content: bare }],
     turns: 1,
     calls: [],
-    player: { kind: "engine" },
+    player: { kind: "engine" as const },
     reward: { success: false },
-  });
-  expect(none.text()).toBeUndefined();
+  };
+  expect(unreadCalls([], [rollout]).text).toBeUndefined();
 });

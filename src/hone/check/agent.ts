@@ -5,7 +5,7 @@ import { gather } from "../../core/gather/gather.js";
 import { callsIn, type Trajectory } from "../../core/rollout/trajectory.js";
 import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../../core/task/task.js";
 import { loadEngine } from "../../engine/factory.js";
-import { UnknownTools } from "../../insight/report/unknown-tools.js";
+import { unknownToolsText } from "../../insight/report/unknown-tools.js";
 import { error, type Finding, warning } from "./findings.js";
 
 export interface AgentCheck {
@@ -100,9 +100,7 @@ export function agentFindings(
     const message = `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}\nSuch rollouts are trained with ${one.reward.reward}: see that it is no fault of the agent`;
     findings.push(warning("model_mistake", message));
   }
-  const unknown = new UnknownTools();
-  for (const trajectory of trajectories) unknown.add(trajectory);
-  const others = unknown.text();
+  const others = unknownToolsText(trajectories);
   if (others !== undefined) findings.push(warning("unknown_tools", others));
   const open = trajectories.filter(({ end }) => end === "open_call");
   // The code has sent no result of them back.

@@ -6,10 +6,10 @@ import { isLocal } from "../../core/engine/engine.js";
 import { countsText, kindsText, partsText } from "../../core/run/evaluation.js";
 import { type PlainOptions, toolSchema } from "../../core/task/task.js";
 import { UnfinishedError, UsageError } from "../../core/util/errors.js";
-import { AgentMistakes } from "../../insight/report/agent-mistakes.js";
+import { agentMistakesText } from "../../insight/report/agent-mistakes.js";
 import { conversationText } from "../../insight/report/conversation.js";
 import { compact } from "../../insight/report/progress-line.js";
-import { UnreadCalls } from "../../insight/report/unread-calls.js";
+import { unreadCalls } from "../../insight/report/unread-calls.js";
 import { chooseScenarios, type RolloutsSummary, rolloutsToFile } from "../../insight/rollouts-file.js";
 import { openPlayerFor } from "../../machine/play/choose-player.js";
 import { limitsOf } from "../../machine/play/player-options.js";
@@ -74,20 +74,18 @@ export const rolloutCommand = defineCommand({
   name: "rollout",
   async run(asked, io) {
     const config = asked.checkpoint ? await withCheckpoint(asked, asked.checkpoint, io.given) : { ...asked, ofRun: {} };
-    const choice = { split: config.split, scenario: config.scenario, n: config.n ?? 16, seed: config.seed };
     // Check the task before downloading a model.
     const task = await loadTask(config.task, config.taskTimeout);
     const taskOptions = taskOptionsOf(task, config, recordedForTask(task, config.ofRun), givenForTask(io.given));
-    chooseScenarios(await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal }), choice);
+    const { split, scenario, n = 16, seed } = config;
+    const all = await scenariosOf(task, taskOptions, { hub: config, log: io.log, signal: io.signal });
+    const scenarios = chooseScenarios(all, { split, scenario, n, seed });
     const { task: whole, servers } = await withServers(config, task, config.task, serverLogs(config.home), io);
     const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
     const { spec, engine, concurrency } = await openPlayerFor(config, io.log, io.signal);
-    const shown = whole.tools.map((tool) => toolSchema(tool));
-    const unread = new UnreadCalls(shown);
-    const mistakes = new AgentMistakes();
     const detokenize = engine && ((ids: number[]) => engine.detokenize(ids, { special: true }));
     try {
-      const summary = await rolloutsToFile({
+      const { rollouts, summary } = await rolloutsToFile({
         settings: {
           task: config.task,
           taskOptions,
@@ -98,15 +96,14 @@ export const rolloutCommand = defineCommand({
             spec.kind === "engine" ? spec.engine : undefined,
           ),
         },
-        choice,
-        io: { hub: config },
+        scenarios,
+        seedName: seed,
         groupSize: config.groupSize ?? GROUP_SIZE,
         concurrency,
         maxExceptions: config.maxExceptions,
         out: config.out ?? join(config.home, "rollouts", `${stamp}.jsonl`),
         signal: io.signal,
         onProgress: (tally, total, trajectory) => {
-          if (trajectory) for (const counted of [unread, mistakes]) counted.add(trajectory);
           if (config.show && trajectory) io.show(conversationText(trajectory, io.stream.isTTY, detokenize));
           io.progress.update(() => tally.line(total));
         },
@@ -114,8 +111,9 @@ export const rolloutCommand = defineCommand({
         onNote: io.log,
       });
       io.progress.clear();
-      io.log(summaryText(summary, unread.text()));
-      const mistaken = mistakes.text();
+      const shown = whole.tools.map((tool) => toolSchema(tool));
+      io.log(summaryText(summary, unreadCalls(shown, rollouts).text));
+      const mistaken = agentMistakesText(rollouts);
       if (mistaken !== undefined) io.log(mistaken);
       const result = {
         ...summary,

@@ -8,20 +8,10 @@ import { printable } from "../../core/util/text.js";
 /** As src/agent/mistakes.ts begins their reason. */
 const MISTAKE = /^the model's mistake: /;
 
-export class AgentMistakes {
-  #rollouts = 0;
-  #mistakes = 0;
-  #first = "";
-
-  add({ reason = "" }: Pick<Trajectory, "reason">): void {
-    this.#rollouts++;
-    if (!MISTAKE.test(reason)) return;
-    if (this.#mistakes++ === 0) this.#first = printable(reason.replace(MISTAKE, ""));
-  }
-
-  /** Undefined where fewer than half of the rollouts ended so. */
-  text(): string | undefined {
-    if (this.#mistakes === 0 || 2 * this.#mistakes < this.#rollouts) return undefined;
-    return `${this.#mistakes} of ${this.#rollouts} rollouts ended by an error of the agent's code that counts as the model's mistake, with reward 0; the first: ${this.#first}.\nWhere the fault is the agent's, say so in its modelMistakes (docs/agents.md)`;
-  }
+/** Undefined where fewer than half of the rollouts ended so. */
+export function agentMistakesText(rollouts: readonly Pick<Trajectory, "reason">[]): string | undefined {
+  const mistakes = rollouts.flatMap(({ reason = "" }) => (MISTAKE.test(reason) ? [reason.replace(MISTAKE, "")] : []));
+  const [first] = mistakes;
+  if (first === undefined || 2 * mistakes.length < rollouts.length) return undefined;
+  return `${mistakes.length} of ${rollouts.length} rollouts ended by an error of the agent's code that counts as the model's mistake, with reward 0; the first: ${printable(first)}.\nWhere the fault is the agent's, say so in its modelMistakes (docs/agents.md)`;
 }

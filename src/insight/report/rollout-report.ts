@@ -1,25 +1,14 @@
-/** Output about rollouts: the live line, the summary, and the numbers behind both. */
-import { brokenOff, type DeadlineCause } from "../../core/rollout/deadline.js";
-import type { AgentCounts, HasCalls } from "../../core/rollout/trajectory.js";
-import { byKind, callErrors, count, meansOf, summed } from "../../core/run/evaluation.js";
+/** Output about rollouts: the live line, and the numbers of the summary. */
+import { brokenOff } from "../../core/rollout/deadline.js";
+import type { Trajectory } from "../../core/rollout/trajectory.js";
+import { count, evaluate, summed } from "../../core/run/evaluation.js";
 import { clock } from "../../core/util/text.js";
 import { bar, compact } from "./progress-line.js";
 
-/** Fields of a trajectory that the summary uses. */
-export interface Counted extends HasCalls<{ readonly outcome: string }> {
-  readonly scenario: { readonly kind?: string };
-  readonly end: string;
-  readonly deadlineCause?: DeadlineCause | undefined;
-  readonly reason?: string | undefined;
-  readonly reward: {
-    readonly reward: number;
-    readonly success: boolean;
-    readonly parts?: Readonly<Record<string, number>>;
-  };
+/** Fields of a trajectory that the live line uses. */
+export interface Counted {
+  readonly reward: { readonly reward: number };
   readonly completionTokens: number;
-  readonly promptTokens: number;
-  readonly servers?: Readonly<Partial<Record<string, number>>>;
-  readonly agent?: AgentCounts;
 }
 
 /** A mean with its n: every mean is shown with its n. */
@@ -46,26 +35,10 @@ export class Mean {
   }
 }
 
-type Counts = Record<string, number>;
-
-/** Sums by name, in the order of names. */
-const sumOf = (all: readonly object[]): Counts => Object.fromEntries(Object.entries(summed(all)).sort());
-
-const orNull = (value: number) => (Number.isFinite(value) ? value : null);
-
-/** Running figures over rollouts as they finish. Accuracy is over all of them, not over those that answered. */
+/** Running figures over rollouts as they finish. */
 export class RolloutTally {
-  readonly reward = new Mean();
-  readonly success = new Mean();
-  readonly completionTokens = new Mean();
-  /** What is counted of each, without its messages and tokens. */
-  readonly #rollouts: (Pick<Counted, "scenario" | "reward" | "end"> & {
-    readonly servers: object;
-    readonly agent: object;
-    readonly errors: Counts;
-    readonly cause: string | null;
-  })[] = [];
-  #reason: string | null = null;
+  readonly #reward = new Mean();
+  readonly #completionTokens = new Mean();
   readonly #started = performance.now();
   readonly #judged: boolean;
   /** The judge's scores of the rollouts judged so far. */
@@ -83,63 +56,61 @@ export class RolloutTally {
     for (const reward of rewards ?? []) this.#verdicts.add(reward);
   }
 
-  add(rollout: Counted): void {
-    this.reward.add(rollout.reward.reward);
-    this.success.add(rollout.reward.success ? 1 : 0);
-    this.completionTokens.add(rollout.completionTokens);
-    this.#tokens += rollout.completionTokens;
-    const { scenario, reward, end, servers = {}, agent = {} } = rollout;
-    const cause = brokenOff(rollout);
-    this.#rollouts.push({ scenario, reward, end, servers, agent, errors: callErrors([rollout]), cause });
-    if (cause !== null) this.#reason ??= rollout.reason ?? null;
-  }
-
-  get done(): number {
-    return this.reward.n;
+  add({ reward, completionTokens }: Counted): void {
+    this.#reward.add(reward.reward);
+    this.#completionTokens.add(completionTokens);
+    this.#tokens += completionTokens;
   }
 
   /** Completion tokens per second since the tally was created. */
   get tokensPerSecond(): number {
-    return this.#tokens / this.seconds;
+    return this.#tokens / this.#seconds;
   }
 
-  get seconds(): number {
+  get #seconds(): number {
     return (performance.now() - this.#started) / 1000;
   }
 
   /** The live line. */
   line(total: number): string {
-    const left = this.done > 0 ? clock((this.seconds / this.done) * (total - this.done)) : "–";
+    const { n: done } = this.#reward;
+    const left = done > 0 ? clock((this.#seconds / done) * (total - done)) : "–";
     const rewards = this.#judged
       ? `judged ${this.#judgedRollouts}/${total}  reward ${this.#verdicts}`
-      : `reward ${this.reward}`;
-    const means = this.done > 0 ? `  ${rewards}  tokens ${this.completionTokens}` : "";
+      : `reward ${this.#reward}`;
+    const means = done > 0 ? `  ${rewards}  tokens ${this.#completionTokens}` : "";
     const rate = this.#tokens > 0 ? `  ${compact(this.tokensPerSecond)} tok/s` : "";
-    return `${bar(this.done / total, 20)} ${this.done}/${total}  ${clock(this.seconds)} < ${left}${means}${rate}`;
+    return `${bar(done / total, 20)} ${done}/${total}  ${clock(this.#seconds)} < ${left}${means}${rate}`;
   }
+}
 
-  summary() {
-    const ends = count(this.#rollouts.map(({ end }) => end));
-    return {
-      rollouts: this.done,
-      answered: ends.answered ?? 0,
-      /** Share of all rollouts that solved their scenario; null when there were none. */
-      success: orNull(this.success.value),
-      reward: orNull(this.reward.value),
-      /** Mean of each part of the reward, and its number of rollouts. */
-      parts: meansOf(this.#rollouts.map(({ reward }) => reward.parts ?? {})),
-      completion_tokens: orNull(this.completionTokens.value),
-      /** Success by kind of scenario, where scenarios have kinds. */
-      kinds: byKind(this.#rollouts),
-      ends,
-      /** Rollouts that ended by no fault of the player, by cause, and the reason of the first of them. */
-      broken_off: count(this.#rollouts.flatMap(({ cause }) => cause ?? [])),
-      broken_off_reason: this.#reason,
-      tool_errors: sumOf(this.#rollouts.map(({ errors }) => errors)),
-      /** What happened with MCP servers: see the events of a trajectory. */
-      servers: sumOf(this.#rollouts.map(({ servers }) => servers)),
-      /** Counts of rollouts that the task's own code played. */
-      agent: sumOf(this.#rollouts.map(({ agent }) => agent)),
-    };
-  }
+/** Sums by name, in the order of names. */
+const sumOf = (all: readonly object[]) => Object.fromEntries(Object.entries(summed(all)).sort());
+
+/** Figures of rollouts. Accuracy is over all of them, not over those that answered. */
+export function rolloutsSummary(rollouts: readonly Trajectory[]) {
+  const { n, success, reward, parts, kinds, ends, tool_errors, completion_tokens } = evaluate(rollouts, 0);
+  const broken = rollouts.filter((rollout) => brokenOff(rollout) !== null);
+  const orNull = (value: number) => (n === 0 ? null : value);
+  return {
+    rollouts: n,
+    answered: ends.answered ?? 0,
+    /** Share of all rollouts that solved their scenario; null when there were none. */
+    success: orNull(success),
+    reward: orNull(reward),
+    /** Mean of each part of the reward, and its number of rollouts. */
+    parts,
+    completion_tokens: orNull(completion_tokens),
+    /** Success by kind of scenario, where scenarios have kinds. */
+    kinds,
+    ends,
+    /** Rollouts that ended by no fault of the player, by cause, and the reason of the first of them. */
+    broken_off: count(broken.flatMap((rollout) => brokenOff(rollout) ?? [])),
+    broken_off_reason: broken[0]?.reason ?? null,
+    tool_errors,
+    /** What happened with MCP servers: see the events of a trajectory. */
+    servers: sumOf(rollouts.map(({ servers = {} }) => servers)),
+    /** Counts of rollouts that the task's own code played. */
+    agent: sumOf(rollouts.map(({ agent = {} }) => agent)),
+  };
 }

@@ -10,28 +10,18 @@ const SHOWN = 3;
 export const TINY_KNOWS =
   "the tiny model knows the tools of the mail task alone, and calls them whatever tools there are; the smallest model that plays others is qwen2.5-0.5b";
 
-export class UnknownTools {
-  readonly #names = new Set<string>();
-  #rollouts = 0;
-  #calling = 0;
-  #tiny = false;
-
-  add(trajectory: Pick<Trajectory, "calls" | "branches" | "player">): void {
-    const unknown = callsIn(trajectory).filter(({ outcome }) => outcome === "unknown_tool");
-    this.#rollouts++;
-    if (unknown.length > 0) this.#calling++;
-    for (const { name } of unknown) this.#names.add(name.slice(0, 64));
-    this.#tiny ||= trajectory.player.model === modelFile("tiny");
-  }
-
-  /** Undefined where fewer than half of the rollouts have such calls. */
-  text(): string | undefined {
-    if (this.#calling === 0 || 2 * this.#calling < this.#rollouts) return undefined;
-    const names = [...this.#names];
-    const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : "";
-    const why = this.#tiny
-      ? `${TINY_KNOWS} (--model qwen2.5-0.5b)`
-      : "--show has what it reads and writes; a larger model makes up fewer names";
-    return `in ${this.#calling} of ${this.#rollouts} rollouts the model calls tools that the agent has not (${names.slice(0, SHOWN).join(", ")}${more}):\n${why}`;
-  }
+/** Undefined where fewer than half of the rollouts have such calls. */
+export function unknownToolsText(
+  rollouts: readonly Pick<Trajectory, "calls" | "branches" | "player">[],
+): string | undefined {
+  const unknown = rollouts
+    .map((rollout) => callsIn(rollout).filter(({ outcome }) => outcome === "unknown_tool"))
+    .filter(({ length }) => length > 0);
+  if (unknown.length === 0 || 2 * unknown.length < rollouts.length) return undefined;
+  const names = [...new Set(unknown.flat().map(({ name }) => name.slice(0, 64)))];
+  const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : "";
+  const why = rollouts.some(({ player }) => player.model === modelFile("tiny"))
+    ? `${TINY_KNOWS} (--model qwen2.5-0.5b)`
+    : "--show has what it reads and writes; a larger model makes up fewer names";
+  return `in ${unknown.length} of ${rollouts.length} rollouts the model calls tools that the agent has not (${names.slice(0, SHOWN).join(", ")}${more}):\n${why}`;
 }

@@ -9,68 +9,58 @@ type ReadTrajectory = Pick<Trajectory, "messages" | "turns" | "calls"> & {
   readonly reward: Pick<Trajectory["reward"], "success">;
 };
 
-interface Reading {
-  turns: number;
-  /** Characters that are left beside the calls. */
-  left: number;
+/** What is told, and the format that reads more turns than have calls; undefined where there is none. */
+export interface UnreadCalls {
+  readonly text: string | undefined;
+  readonly format: string | undefined;
 }
 
-export class UnreadCalls {
-  readonly #tools: readonly ToolSchema["function"][];
-  readonly #readings = new Map<string, Reading>();
-  #turns = 0;
-  #calling = 0;
-  #solved = false;
+/** The format that reads most of the texts; of several the one that leaves least beside calls, and json, which is no model's own. */
+function bestFormat(texts: readonly string[], tools: readonly ToolSchema["function"][]) {
+  const ofModels = (name: string) => Number(name !== "json");
+  const readings = formats.map(({ name, read }) => {
+    const sound = texts
+      .map((text) => read(text, tools))
+      .filter(
+        ({ calls }) =>
+          calls.length > 0 &&
+          calls.every((one) => one.kind === "call" && tools.some((tool) => tool.name === one.call.name)),
+      );
+    return { name, turns: sound.length, left: sound.reduce((sum, { content }) => sum + content.length, 0) };
+  });
+  return readings.sort((a, b) => b.turns - a.turns || a.left - b.left || ofModels(a.name) - ofModels(b.name))[0];
+}
 
-  /** @param tools those that the model is shown; without any there is nothing to tell */
-  constructor(tools: readonly ToolSchema[]) {
-    this.#tools = tools.map((tool) => tool.function);
-  }
-
-  add({ messages, turns, calls, player, reward }: ReadTrajectory): void {
-    if (player.kind !== "engine" || this.#tools.length === 0) return;
-    this.#solved ||= reward.success;
+/**
+ * Nothing is told where there are calls, and of rollouts that solved their scenario without one.
+ * @param schemas tools that the model is shown; without any there is nothing to tell
+ */
+export function unreadCalls(schemas: readonly ToolSchema[], rollouts: readonly ReadTrajectory[]): UnreadCalls {
+  const tools = schemas.map((tool) => tool.function);
+  const played = tools.length === 0 ? [] : rollouts.filter(({ player }) => player.kind === "engine");
+  const turns = played.flatMap(({ messages, turns, calls }) => {
     const calling = new Set(calls.map(({ turn }) => turn));
     // Before them there may be worked examples of the prompt.
     const said = messages.filter((message) => message.role === "assistant");
-    for (const [index, message] of said.slice(said.length - turns).entries()) {
-      if (calling.has(index + 1) || message.tool_calls) this.#calling++;
-      else this.#read(withoutThoughts(message.content));
-      this.#turns++;
-    }
-  }
-
-  #read(text: string): void {
-    for (const { name, read } of formats) {
-      const { calls, content } = read(text, this.#tools);
-      const isSound = calls.every(
-        (one) => one.kind === "call" && this.#tools.some((tool) => tool.name === one.call.name),
-      );
-      if (calls.length === 0 || !isSound) continue;
-      const reading = this.#readings.get(name) ?? { turns: 0, left: 0 };
-      this.#readings.set(name, { turns: reading.turns + 1, left: reading.left + content.length });
-    }
-  }
-
-  /** The format that reads most turns; of several the one that leaves least beside calls, and json, which is no model's own. */
-  get format(): string | undefined {
-    const ofModels = (name: string) => Number(name !== "json");
-    const [best] = formats
-      .flatMap(({ name }) => ({ name, ...(this.#readings.get(name) ?? { turns: 0, left: 0 }) }))
-      .sort((a, b) => b.turns - a.turns || a.left - b.left || ofModels(a.name) - ofModels(b.name));
-    return best && best.turns > this.#calling ? best.name : undefined;
-  }
-
-  /** Undefined where there is nothing to tell: calls, or rollouts that solved their scenario without one. */
-  text(): string | undefined {
-    const format = this.format;
-    if (this.#turns === 0 || (format === undefined && (this.#calling > 0 || this.#solved))) return undefined;
-    const what =
-      this.#calling === 0
-        ? `no tool call in any of ${this.#turns} turns`
-        : `tool calls in ${this.#calling} of ${this.#turns} turns`;
-    if (format === undefined) return `${what}, in none of the formats that hone reads`;
-    const turns = this.#readings.get(format)?.turns;
-    return `${what}; --tool-format ${format} reads calls in ${turns} ${this.#calling === 0 ? "of them" : "others"}`;
-  }
+    return said.slice(said.length - turns).map(({ content, tool_calls }, index) => ({
+      content,
+      isCalling: calling.has(index + 1) || tool_calls !== undefined,
+    }));
+  });
+  const silent = turns.filter(({ isCalling }) => !isCalling).map(({ content }) => withoutThoughts(content));
+  const calling = turns.length - silent.length;
+  const best = bestFormat(silent, tools);
+  const format = best && best.turns > calling ? best : undefined;
+  const isSolved = played.some(({ reward }) => reward.success);
+  if (turns.length === 0 || (!format && (calling > 0 || isSolved))) return { text: undefined, format: undefined };
+  const what =
+    calling === 0
+      ? `no tool call in any of ${turns.length} turns`
+      : `tool calls in ${calling} of ${turns.length} turns`;
+  if (!format) return { text: `${what}, in none of the formats that hone reads`, format: undefined };
+  const others = calling === 0 ? "of them" : "others";
+  return {
+    text: `${what}; --tool-format ${format.name} reads calls in ${format.turns} ${others}`,
+    format: format.name,
+  };
 }

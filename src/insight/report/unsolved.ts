@@ -4,6 +4,7 @@ import type { AnyTask } from "../../core/task/task.js";
 import { hone } from "../../core/util/program.js";
 import { typed } from "../typed.js";
 import { TINY_KNOWS } from "./unknown-tools.js";
+import type { UnreadCalls } from "./unread-calls.js";
 
 export interface Unsolved {
   /** Options of the training as they were given. */
@@ -14,8 +15,7 @@ export interface Unsolved {
   /** As `--task` names it. */
   readonly reference: string;
   readonly task: Pick<AnyTask, "expert" | "rollout">;
-  /** See {@link UnreadCalls}: the text, and the format by which there would be calls. */
-  readonly unread: { readonly text: string | undefined; readonly format: string | undefined };
+  readonly unread: UnreadCalls;
   /** Turns of an agent that had not the form that it asked for. */
   readonly offForm: number;
 }

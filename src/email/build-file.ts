@@ -6,7 +6,6 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { codeOf } from "../core/util/errors.js";
-import { flush, moveDurably } from "../core/util/files.js";
 import { lockExclusively } from "../core/util/lock.js";
 import { openDatabase } from "../core/util/sqlite.js";
 
@@ -35,27 +34,9 @@ export function isBeingBuilt(file: string): boolean {
   }
 }
 
-export class BuildFile {
-  readonly path: string;
-  readonly #target: string;
-
-  /** Chooses a name, removes files of killed builds, and creates missing folders. */
-  constructor(target: string) {
-    this.#target = resolve(target);
-    this.path = `${this.#target}.building-${randomBytes(4).toString("hex")}`;
-    mkdirSync(dirname(this.#target), { recursive: true });
-    for (const leftover of unfinishedBuilds(this.#target)) {
-      if (!isBeingBuilt(leftover)) rmSync(leftover, { force: true });
-    }
-  }
-
-  /** Moves the closed file to the target's place, after flushing it to disk. */
-  publish(): void {
-    flush(this.path);
-    moveDurably(this.path, this.#target);
-  }
-
-  discard(): void {
-    rmSync(this.path, { force: true });
-  }
+/** The path of a new file for a build of `target`. Removes files of killed builds, and creates missing folders. */
+export function newBuildFile(target: string): string {
+  mkdirSync(dirname(resolve(target)), { recursive: true });
+  for (const leftover of unfinishedBuilds(target)) if (!isBeingBuilt(leftover)) rmSync(leftover, { force: true });
+  return `${resolve(target)}.building-${randomBytes(4).toString("hex")}`;
 }

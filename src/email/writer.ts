@@ -4,12 +4,15 @@
  * unchanged. Memory is constant except for about 250 bytes per mail.
  */
 import { hash } from "node:crypto";
+import { rmSync } from "node:fs";
+import { resolve } from "node:path";
 import type Database from "better-sqlite3";
 import { HoneError, messageOf } from "../core/util/errors.js";
+import { flush, moveDurably } from "../core/util/files.js";
 import { lockExclusively } from "../core/util/lock.js";
 import { openDatabase } from "../core/util/sqlite.js";
-import { BuildFile } from "./build-file.js";
-import type { Mail } from "./mail.js";
+import { newBuildFile } from "./build-file.js";
+import { derivedId, type Mail } from "./mail.js";
 import type { EmailScenario } from "./scenario.js";
 import { applicationId, indexes, pageSize, schemaVersion, tables } from "./schema.js";
 import { bareAddress } from "./search.js";
@@ -21,32 +24,10 @@ export interface IndexingProgress {
   readonly total: number;
 }
 
-/** Result of adding a mail. */
+/** Result of adding a mail; "id_taken": it is imported under another id than its own. */
 export type Added = "imported" | "duplicate" | "id_taken";
 
-export interface MailDatabaseWriter {
-  /**
-   * Adds one mail. "duplicate": a mail with the same subject, body and sender is there already; the copy's recipients
-   * are added to its own, and the copy's id becomes an alias of it. "id_taken": the mail is new but another has its id; it is not stored,
-   * and the caller may give it another id.
-   */
-  add(mail: Mail): Added;
-  /** Adds scenarios, in the order in which they are listed. Throws HoneError on a duplicate id. */
-  addScenarios(scenarios: readonly EmailScenario[]): void;
-  /** Whether a mail has this id, or a copy folded into a mail had it. */
-  hasMessage(messageId: string): boolean;
-  /** Whether a mail, by its id or a copy's, is one that this question's inbox may see on its day. */
-  isSeenBy(question: Pick<EmailScenario, "inbox_address" | "query_date">, messageId: string): boolean;
-  /** Orders and indexes the mails, and replaces the old database. Closes the writer. */
-  finish(): void;
-  /**
-   * `finish` in steps of about 0.1 s, for callers that show progress or can be interrupted: iterate to the end, or
-   * leave the loop (`return`, `break`) to abort.
-   */
-  finishing(): Generator<IndexingProgress, void>;
-  /** Deletes the unfinished database; the old one stays. Does nothing after `finish` or `abort`. */
-  abort(): void;
-}
+export type MailDatabaseWriter = ReturnType<typeof writerOf>;
 
 /** Mails indexed between two reports of progress. */
 const INDEX_STEP = 2000;
@@ -103,43 +84,41 @@ function prepare(db: Database.Database) {
   };
 }
 
-const recipientLists = ["to", "cc", "bcc"] as const;
-type RecipientList = (typeof recipientLists)[number];
-
 /** SQLite has U+FFFD in the place of unpaired surrogates. */
 const asStored = (id: string) => Buffer.from(id).toString();
 
-function writerOf(file: string): MailDatabaseWriter {
-  const building = new BuildFile(file);
-  const db = openEmpty(building.path);
+function writerOf(file: string) {
+  const building = newBuildFile(file);
+  const db = openEmpty(building);
   const sql = prepare(db);
   let open = true;
   /** Ids of mails, by their message ids and those of copies, and by hashes of their content. */
   const byMessageId = new Map<string, number>();
   const byContent = new Map<string, number>();
   const addresses = new Map<string, number>();
-  /** Of mails with copies: who got a copy, by ids of addresses. */
-  const ofCopies = new Map<number, Map<number, RecipientList>>();
   /** Dates in order of arrival, from mail 1 on. */
   const dates: (string | undefined)[] = [];
 
+  /** Deletes the unfinished database; the old one stays. Does nothing after the end of {@link finishing}, or after itself. */
   function abort(): void {
     if (!open) return;
     open = false;
     db.close();
-    building.discard();
+    rmSync(building, { force: true });
   }
 
-  /** Runs one step of the build. An error (a full disk, for example) ends the build with one line. */
-  function step<T>(work: () => T): T {
-    if (!open) throw new Error("the mail database writer is closed");
-    try {
-      return work();
-    } catch (error) {
-      abort();
-      throw error instanceof HoneError ? error : cannotWrite(file, error);
-    }
-  }
+  /** A step of the build. An error (a full disk, for example) ends the build with one line. */
+  const step =
+    <Given extends unknown[], T>(work: (...given: Given) => T) =>
+    (...given: Given): T => {
+      if (!open) throw new Error("the mail database writer is closed");
+      try {
+        return work(...given);
+      } catch (error) {
+        abort();
+        throw error instanceof HoneError ? error : cannotWrite(file, error);
+      }
+    };
 
   function addressId(address: string): number {
     let id = addresses.get(address);
@@ -166,29 +145,66 @@ function writerOf(file: string): MailDatabaseWriter {
     return id;
   }
 
-  function noteRecipients(original: number, mail: Mail): void {
-    const noted = ofCopies.get(original) ?? new Map<number, RecipientList>();
-    ofCopies.set(original, noted);
-    for (const list of recipientLists) {
-      for (const id of mail[list].map(addressId)) if (!noted.has(id)) noted.set(id, list);
+  const peopleOf = (id: number) => new Set((sql.people.get(id) as string).split(" "));
+
+  /** Each recipient has a copy of a mail that was sent one by one, and only the first copy is stored. */
+  function addRecipientsOfCopy(id: number, copy: Mail): void {
+    const people = peopleOf(id);
+    const known = people.size;
+    const recipients = JSON.parse(sql.recipients.get(id) as string) as Partial<Pick<Mail, "to" | "cc" | "bcc">>;
+    for (const list of ["to", "cc", "bcc"] as const) {
+      for (const address of copy[list]) {
+        const person = `t${addressId(address)}`;
+        if (!people.has(person)) recipients[list] = [...(recipients[list] ?? []), address];
+        people.add(person);
+      }
+    }
+    if (people.size > known) sql.readdress.run(JSON.stringify(recipients), [...people].join(" "), id);
+  }
+
+  /**
+   * Adds one mail. "duplicate": a mail with the same subject, body and sender is there already; the copy's recipients are
+   * added to its own, and the copy's id becomes an alias of it.
+   */
+  function add(mail: Mail): Added {
+    const messageId = asStored(mail.messageId);
+    const content = hash("sha256", `${mail.from}\0${mail.subject}\0${mail.body}`, "base64");
+    const original = byContent.get(content);
+    const isTaken = byMessageId.has(messageId);
+    if (original !== undefined) {
+      addRecipientsOfCopy(original, mail);
+      if (!isTaken) {
+        sql.alias.run(messageId, original);
+        byMessageId.set(messageId, original);
+      }
+      return "duplicate";
+    }
+    const own = isTaken ? derivedId(mail) : mail.messageId;
+    const id = insert({ ...mail, messageId: own });
+    byContent.set(content, id);
+    byMessageId.set(asStored(own), id);
+    return isTaken ? "id_taken" : "imported";
+  }
+
+  /** Adds scenarios, in the order in which they are listed. Throws HoneError on a duplicate id. */
+  function addScenarios(scenarios: readonly EmailScenario[]): void {
+    for (const { id, split, question, answer, message_ids, inbox_address, query_date, ...more } of scenarios) {
+      if (sql.hasScenario.get(id)) throw new HoneError(`two questions have the id ${id}; each needs its own`);
+      const { kind = null, how_realistic = null, facts } = more;
+      const texts = [id, split, question, answer, JSON.stringify(message_ids), inbox_address, query_date];
+      sql.scenario.run(...texts, kind, how_realistic, facts ? JSON.stringify(facts) : null);
     }
   }
 
-  /** Each recipient has a copy of a mail that was sent one by one, and only the first copy is stored. */
-  function addRecipientsOfCopies(): void {
-    const addressOf = [...addresses.keys()];
-    for (const [id, noted] of ofCopies) {
-      const people = new Set((sql.people.get(id) as string).split(" "));
-      const added = [...noted].filter(([address]) => !people.has(`t${address}`));
-      if (added.length === 0) continue;
-      const recipients = JSON.parse(sql.recipients.get(id) as string) as Partial<Record<RecipientList, string[]>>;
-      for (const [address, list] of added) {
-        people.add(`t${address}`);
-        recipients[list] = recipients[list] ?? [];
-        recipients[list].push(addressOf[address - 1] as string);
-      }
-      sql.readdress.run(JSON.stringify(recipients), [...people].join(" "), id);
-    }
+  /** Whether a mail, by its id or a copy's, is one that this question's inbox may see on its day. */
+  function isSeenBy(question: Pick<EmailScenario, "inbox_address" | "query_date">, messageId: string): boolean {
+    // Both are numbered from 1 on.
+    const id = byMessageId.get(asStored(messageId)) ?? 0;
+    const address = addresses.get(bareAddress(question.inbox_address)) ?? 0;
+    const day = dates[id - 1]?.slice(0, 10);
+    if (day === undefined || day > question.query_date) return false;
+    const people = peopleOf(id);
+    return people.has(`f${address}`) || people.has(`t${address}`);
   }
 
   function orderByTime(): void {
@@ -209,91 +225,47 @@ function writerOf(file: string): MailDatabaseWriter {
     sql.meta.run("schema_version", String(schemaVersion));
     db.exec("COMMIT");
     db.close();
-    building.publish();
+    flush(building);
+    moveDurably(building, resolve(file));
     open = false;
   }
 
+  /**
+   * Orders and indexes the mails, and replaces the old database, in steps of about 0.1 s, for callers that show progress or can
+   * be interrupted: iterate to the end, or leave the loop (`return`, `break`) to abort. Closes the writer.
+   */
   function* finishing(): Generator<IndexingProgress, void> {
     try {
       const total = dates.length;
-      step(addRecipientsOfCopies);
-      step(orderByTime);
+      step(orderByTime)();
       const index = db.prepare(
         `INSERT INTO emails_fts (rowid, subject, body, people)
          SELECT position, iif(unspaced.id, indexed_text(subject), subject), iif(unspaced.id, indexed_text(body), body), people
          FROM timeline JOIN emails ON emails.id = email_id LEFT JOIN unspaced ON unspaced.id = email_id
          WHERE position BETWEEN ? AND ? ORDER BY position`,
       );
-      for (let done = 0; done < total; ) {
+      for (let done = 0; done < total; done += INDEX_STEP) {
         yield { done, total };
-        const end = Math.min(done + INDEX_STEP, total);
-        step(() => index.run(done + 1, end));
-        done = end;
+        step(() => index.run(done + 1, Math.min(done + INDEX_STEP, total)))();
       }
       yield { done: total, total };
-      step(publish);
+      step(publish)();
     } finally {
       abort();
     }
   }
 
   return {
-    add: (mail) =>
-      step(() => {
-        const messageId = asStored(mail.messageId);
-        const content = hash("sha256", `${mail.from}\0${mail.subject}\0${mail.body}`, "base64");
-        const original = byContent.get(content);
-        const taken = byMessageId.has(messageId);
-        if (original !== undefined) {
-          noteRecipients(original, mail);
-          if (!taken) {
-            sql.alias.run(messageId, original);
-            byMessageId.set(messageId, original);
-          }
-          return "duplicate";
-        }
-        if (taken) return "id_taken";
-        const id = insert(mail);
-        byContent.set(content, id);
-        byMessageId.set(messageId, id);
-        return "imported";
-      }),
-    addScenarios: (scenarios) =>
-      step(() => {
-        for (const scenario of scenarios) {
-          if (sql.hasScenario.get(scenario.id)) {
-            throw new HoneError(`two questions have the id ${scenario.id}; each needs its own`);
-          }
-          sql.scenario.run(
-            scenario.id,
-            scenario.split,
-            scenario.question,
-            scenario.answer,
-            JSON.stringify(scenario.message_ids),
-            scenario.inbox_address,
-            scenario.query_date,
-            scenario.kind ?? null,
-            scenario.how_realistic ?? null,
-            scenario.facts ? JSON.stringify(scenario.facts) : null,
-          );
-        }
-      }),
-    hasMessage: (messageId) => step(() => byMessageId.has(asStored(messageId))),
-    isSeenBy: ({ inbox_address, query_date }, messageId) =>
-      step(() => {
-        // Both are numbered from 1 on.
-        const id = byMessageId.get(asStored(messageId)) ?? 0;
-        const address = addresses.get(bareAddress(inbox_address)) ?? 0;
-        const day = dates[id - 1]?.slice(0, 10);
-        if (day === undefined || day > query_date) return false;
-        const people = (sql.people.get(id) as string).split(" ");
-        const gotCopy = ofCopies.get(id)?.has(address) ?? false;
-        return gotCopy || people.includes(`f${address}`) || people.includes(`t${address}`);
-      }),
+    add: step(add),
+    addScenarios: step(addScenarios),
+    /** Whether a mail has this id, or a copy folded into a mail had it. */
+    hasMessage: step((messageId: string) => byMessageId.has(asStored(messageId))),
+    isSeenBy: step(isSeenBy),
+    finishing,
+    /** {@link finishing} without a pause. */
     finish() {
       for (const _ of finishing());
     },
-    finishing,
     abort,
   };
 }

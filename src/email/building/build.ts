@@ -7,11 +7,10 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { headOf } from "../import/bytes.js";
 import type { ImportRules, Skipped, SkipReason } from "../import/found.js";
-import { derivedId, hasDerivedId } from "../import/message.js";
 import { parse } from "../import/parse.js";
 import { type QuestionCounts, type QuestionRules, questionReader } from "../import/questions.js";
 import { findSource, inSources, type Source } from "../import/sources.js";
-import type { Mail } from "../mail.js";
+import { hasDerivedId, type Mail } from "../mail.js";
 import type { EmailScenario } from "../scenario.js";
 import { applicationId } from "../schema.js";
 import type { NameSet } from "../synthetic/pools.js";
@@ -111,17 +110,13 @@ export async function buildMailDatabase(options: BuildOptions): Promise<BuildSum
 
   function add(mail: Mail): void {
     summary.read++;
-    let added = writer.add(mail);
-    if (added === "imported") {
-      if (hasDerivedId(mail)) summary.derived_ids.no_message_id++;
-    } else if (added === "id_taken") {
-      added = writer.add({ ...mail, messageId: derivedId(mail) });
-      if (added === "imported") summary.derived_ids.id_taken++;
-    }
-    if (added !== "imported") {
+    const added = writer.add(mail);
+    if (added === "duplicate") {
       summary.duplicates++;
       return;
     }
+    if (added === "id_taken") summary.derived_ids.id_taken++;
+    else if (hasDerivedId(mail)) summary.derived_ids.no_message_id++;
     summary.imported++;
     if (mail.date === undefined) summary.undated++;
   }

@@ -1,6 +1,5 @@
 /** Parses one RFC 5322 message to a {@link Mail}. */
-import { createHash } from "node:crypto";
-import type { Mail } from "../mail.js";
+import { derivedId, type Mail } from "../mail.js";
 import { readAddresses, readExchangeAddresses } from "./addresses.js";
 import { NoMail, readBody, storedSubject } from "./body.js";
 import { dateReceived, readDate } from "./dates.js";
@@ -9,18 +8,6 @@ import { crToLf, endsWithCr, textStart } from "./lines.js";
 
 /** Bytes without any of these headers are not a message. */
 const identifying = ["from", "to", "cc", "date", "subject", "message-id", "x-from", "received", "return-path"];
-
-/** An id computed from the content, for a mail without an id or with the id of another mail. */
-export function derivedId(mail: Omit<Mail, "messageId" | "fileName">): string {
-  const { from, to, cc, date, subject, body } = mail;
-  const digest = createHash("sha256").update(JSON.stringify([from, to, cc, date ?? "", subject, body]));
-  return `<${digest.digest("hex").slice(0, 32)}@derived.hone>`;
-}
-
-/** Whether the mail's id was made by {@link derivedId}. */
-export function hasDerivedId({ messageId }: Pick<Mail, "messageId">): boolean {
-  return messageId.endsWith("@derived.hone>");
-}
 
 /** `<id>` as in the header; ids without brackets stay without. */
 function readMessageId(value: string): string {

@@ -1,10 +1,10 @@
 /** Converts rows of corbt/enron-emails, from JSON or Parquet, to mails. */
 import { z } from "zod";
-import type { Mail } from "../mail.js";
+import { derivedId, type Mail } from "../mail.js";
 import { normalAddress, readAddresses } from "./addresses.js";
 import { storedSubject, storedText } from "./body.js";
 import { readDate, storedDate } from "./dates.js";
-import { derivedId, withoutRepeatedCc } from "./message.js";
+import { withoutRepeatedCc } from "./message.js";
 
 const text = z.string().nullish();
 /** A list, or a comma-separated text. */

@@ -1,7 +1,8 @@
 import PostalMime from "postal-mime";
 import { expect, test } from "vitest";
 import { NoMail } from "../../../../src/email/import/body.js";
-import { hasDerivedId, readMessage } from "../../../../src/email/import/message.js";
+import { readMessage } from "../../../../src/email/import/message.js";
+import { hasDerivedId } from "../../../../src/email/mail.js";
 import { describeSample, maildirArchive, mboxArchive, rawMessages } from "../../../support/enron-sample.js";
 
 const lines = (...text: string[]) => Buffer.from(text.join("\r\n"), "latin1");

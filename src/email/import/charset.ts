@@ -1,7 +1,7 @@
 /**
  * Decodes bytes by the charset that a mail names: labels of the Encoding Standard by the runtime, UTF-7, DOS code pages
- * and others by iconv-lite, and labels as mail programs misspell them (`'utf-8'`, `cp65001`, `gb2312_charset`,
- * `_iso-2022-jp$SIO`) by what they contain.
+ * and others by iconv-lite, also where a mail program put something around the label (`x-windows-949`, `gb2312_charset`,
+ * `_iso-2022-jp$SIO`). Text in UTF-8 is known by itself, whatever its label (`cp65001`).
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import { TextDecoder } from "node:util";
@@ -12,29 +12,11 @@ type Decode = (bytes: Buffer) => string;
 const ESC = 0x1b;
 const REPLACEMENT = "\ufffd";
 
-/** Families of charsets in labels of no standard. The runtime's decoder of each is that of its largest member. */
-const families: readonly (readonly [RegExp, string])[] = [
-  [/utf.?8|65001/, "utf-8"],
-  [/utf.?7|65000/, "utf-7"],
-  [/gb|936/, "gb18030"],
-  [/big.?5|950/, "big5"],
-  [/2022.?jp|junet|5022[0-2]/, "iso-2022-jp"],
-  [/euc.?jp|51932/, "euc-jp"],
-  [/jis|932|31j/, "shift_jis"],
-  [/ks.?c|euc.?kr|949|uhc|korean/, "euc-kr"],
-  [/8859.?(1[0-6]|[1-9])/, "iso-8859-$1"],
-  [/(125[0-8]|874)/, "windows-$1"],
-  [/koi8.?([ru])/, "koi8-$1"],
-  [/mac.?roman/, "macintosh"],
-];
-
 /** What a program writes that does not know. */
 const unknown = /^(?:us-?ascii|ascii|ansi_x3\.4-19\d\d|ansi|default|none|binary|unknown.*|x-unknown|_?auto.*|\?*)$/;
 
 /** Of either order of bytes; the text shows which. */
 const utf16 = /^(?:utf.?16|unicode|(?:iso-10646-)?ucs-?2)$/;
-
-const known = new Map<string, Decode>();
 
 function standard(label: string): Decode | undefined {
   try {
@@ -46,7 +28,10 @@ function standard(label: string): Decode | undefined {
   }
 }
 
-function find(label: string): Decode | undefined {
+/** Undefined for a label that names no charset. */
+function decoderOf(given: string): Decode | undefined {
+  const label = given.trim().toLowerCase();
+  if (unknown.test(label)) return undefined;
   // Without a zero byte it is another charset, whatever the label says.
   if (utf16.test(label))
     return (bytes) => (bytes.includes(0) ? iconv.decode(bytes, "utf-16") : decodeUnlabelled(bytes));
@@ -54,27 +39,12 @@ function find(label: string): Decode | undefined {
   if (direct) return direct;
   // iconv-lite also has what is no charset.
   if (!/^(?:base64|hex)$/.test(label) && iconv.encodingExists(label)) return (bytes) => iconv.decode(bytes, label);
-  for (const [pattern, name] of families) {
-    const match = pattern.exec(label);
-    if (match) return decoderOf(name.replace("$1", match[1] ?? ""));
-  }
-  return undefined;
-}
-
-/** Undefined for a label that names no charset. */
-function decoderOf(given: string): Decode | undefined {
-  const label = given.trim().toLowerCase();
-  if (unknown.test(label)) return undefined;
-  const before = known.get(label);
-  if (before) return before;
-  const found = find(label);
-  // The labels that a charset is known by are few; what a mail may write there is not.
-  if (found && label.length < 40 && known.size < 1000) known.set(label, found);
-  return found;
+  const bare = label.replace(/^(?:x-|_)|(?:_charset|\$.*)$/g, "");
+  return bare === label ? undefined : decoderOf(bare);
 }
 
 /** Charsets that write other text with the bytes of ASCII. */
-const sevenBit = /utf.?(?:7|16|32)|65000|ucs|unicode|2022/i;
+const sevenBit = /utf.?(?:7|16|32)|ucs|unicode|2022/i;
 
 const windows1252 = standard("windows-1252") as Decode;
 const iso2022jp = standard("iso-2022-jp") as Decode;

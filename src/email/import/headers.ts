@@ -98,35 +98,27 @@ function textOf(words: readonly EncodedWord[]): string {
   return joined.includes("\ufffd") ? separate() : joined;
 }
 
+/** An encoded word of RFC 2047. Few are longer than its 75 characters; a limit keeps what is never closed from taking forever. */
+const encodedWord = /=\?([^?\s*]{1,60})(?:\*[^?\s]{0,40})?\?([bq])\?(.{0,2000}?)\?=/gi;
+
 /**
- * Decodes the encoded words of RFC 2047. Those of one charset are joined as bytes: programs split text into words where
- * the length demands it, also inside a character, and pad each by itself.
+ * Decodes encoded words. Those of one charset are joined as bytes: programs split text into words where the length demands it,
+ * also inside a character, and pad each by itself.
  */
 function decodeWords(text: string): string {
-  const opening = /=\?([^?\s*]{1,60})(?:\*[^?\s]{0,40})?\?([bq])\?/giy;
   let decoded = "";
   let words: EncodedWord[] = [];
   let from = 0;
-  for (let at = text.indexOf("=?"); at !== -1; at = text.indexOf("=?", at)) {
-    opening.lastIndex = at;
-    const match = opening.exec(text);
-    if (!match) {
-      at += 2;
-      continue;
-    }
-    const start = at + match[0].length;
-    const end = text.indexOf("?=", start);
-    if (end === -1) break;
-    const between = text.slice(from, at);
+  for (const { 0: whole, 1: charset = "", 2: encoding = "", 3: content = "", index } of text.matchAll(encodedWord)) {
+    const between = text.slice(from, index);
     // Space between encoded words is not part of the text.
     if (words.length > 0 && between.trim() !== "") {
       decoded += textOf(words);
       words = [];
     }
     if (words.length === 0) decoded += between;
-    words.push({ charset: match[1] ?? "", bytes: bytesOf(match[2] ?? "", text.slice(start, end)) });
-    from = at = end + 2;
+    words.push({ charset, bytes: bytesOf(encoding, content) });
+    from = index + whole.length;
   }
-  if (words.length > 0) decoded += textOf(words);
-  return decoded + text.slice(from);
+  return decoded + textOf(words) + text.slice(from);
 }

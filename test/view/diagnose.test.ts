@@ -141,14 +141,17 @@ describe("steps with the same trouble", () => {
     ]);
   });
 
-  it("name the task with its options, and the weights and the format that are imitated", () => {
-    const given = { task: " --task mine.ts", set: " --set level=2", model: " --model m", weights: " --weights bf16" };
+  it("name the task with its options and tools, and the weights, the format and the adapter that are imitated", () => {
+    const given = {
+      ...{ task: " --task mine.ts", set: " --set level=2", mcp: " --mcp tools.json", mcpDeny: " --mcp-deny rm" },
+      ...{ model: " --model m", weights: " --weights bf16", loraRank: " --lora-rank 4" },
+    };
     const options = { model: "m", maxTurns: 10, learningRate: 1e-3 };
     const view = run([stepOf(1, unsolved)], { options, given: { ...given, toolFormat: " --tool-format json" } });
     const [problem] = problemsOf(view);
     expect(problem?.next?.slice(0, 2)).toEqual([
-      "hone rollout --task mine.ts --set level=2 --player-url URL --player-model NAME --split train --n 160 --group-size 1 --out played.jsonl",
-      "hone sft played.jsonl --task mine.ts --model m --weights bf16 --tool-format json --out imitated",
+      "hone rollout --task mine.ts --set level=2 --mcp tools.json --mcp-deny rm --player-url URL --player-model NAME --split train --n 160 --group-size 1 --out played.jsonl",
+      "hone sft played.jsonl --task mine.ts --mcp tools.json --mcp-deny rm --model m --weights bf16 --tool-format json --lora-rank 4 --out imitated",
     ]);
   });
 

@@ -92,6 +92,10 @@ const LIMITS: Readonly<Record<string, readonly [option: string, flag: string]>> 
   context_limit: ["context", "context"],
 };
 
+/** Options of the task's tools, and of a model that is imitated, whose adapter has to have the shape of the next run's. */
+const TOOLS = ["mcp", "mcpAllow", "mcpDeny"];
+const IMITATED = ["model", "weights", "toolFormat", "templateArg", "loraRank", "loraAlpha", "loraTargets"];
+
 /** What fits steps with a finding of this kind; a run that a program trains is mended in the program. */
 function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readonly Metrics[]): string[] {
   const { program, home, name, options, given } = view;
@@ -100,7 +104,7 @@ function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readon
   const train = (suffix: string, change: Readonly<Record<string, string>>) =>
     `${program} train${home}${Object.values({ ...given, ...change }).join("")} --run ${name}-${suffix}`;
   const typed = (...names: readonly string[]) => names.map((option) => given[option] ?? "").join("");
-  if (kind === "failures") return [`${program} check${typed("task", "set")}`];
+  if (kind === "failures") return [`${program} check${typed("task", "set", ...TOOLS)}`];
   const twice = (limit: readonly [string, string]) =>
     train("longer", { [limit[0]]: ` --${limit[1]} ${2 * Number(options[limit[0]])}` });
   const [end = ""] = ranked(total(all.map(({ ends }) => ends)))[0] ?? [];
@@ -126,8 +130,8 @@ function nextOf(view: RunView, kind: string, steps: readonly Step[], all: readon
     return [train("larger", { model: " --model qwen2.5-0.5b", context: "", fork: "" })];
   const player = task === "" ? "--expert" : "--player-url URL --player-model NAME";
   return [
-    `${program} rollout${home}${typed("task", "set")} ${player} --split train --n 160 --group-size 1 --out played.jsonl`,
-    `${program} sft played.jsonl${home}${typed("task", "model", "weights", "toolFormat")} --out imitated`,
+    `${program} rollout${home}${typed("task", "set", ...TOOLS)} ${player} --split train --n 160 --group-size 1 --out played.jsonl`,
+    `${program} sft played.jsonl${home}${typed("task", ...TOOLS, ...IMITATED)} --out imitated`,
     train("imitated", { fork: " --fork imitated" }),
   ];
 }

@@ -67,21 +67,29 @@ export interface CorrectnessVote {
   readonly verdict: Verdict<CorrectnessVerdict> | NoVerdict;
 }
 
-/** The votes of all judges, each asked so many times. @throws JudgeStopped when there will be no verdicts any more */
-export function votesOn(claim: Claim, judge: Judge, times: number, signal: AbortSignal): Promise<CorrectnessVote[]> {
+/**
+ * The votes of all judges, each asked so many times.
+ * @throws JudgeStopped when there will be no verdicts any more, once those under way, which cost, have come
+ */
+export async function votesOn(
+  claim: Claim,
+  judge: Judge,
+  times: number,
+  signal: AbortSignal,
+): Promise<CorrectnessVote[]> {
   const question = correctnessQuestion(claim);
-  return Promise.all(
-    judge.all.flatMap((one) =>
-      Array.from({ length: times }, async (_, vote): Promise<CorrectnessVote> => {
-        try {
-          return { judge: one, verdict: await one.ask({ ...question, vote }, signal) };
-        } catch (error) {
-          if (error instanceof NoVerdict) return { judge: one, verdict: error };
-          throw error;
-        }
-      }),
-    ),
+  const asked = judge.all.flatMap((one) =>
+    Array.from({ length: times }, async (_, vote): Promise<CorrectnessVote> => {
+      try {
+        return { judge: one, verdict: await one.ask({ ...question, vote }, signal) };
+      } catch (error) {
+        if (error instanceof NoVerdict) return { judge: one, verdict: error };
+        throw error;
+      }
+    }),
   );
+  await Promise.allSettled(asked);
+  return Promise.all(asked);
 }
 
 /** What more than half of all votes say; undefined where that is nothing. */

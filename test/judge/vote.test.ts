@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { optionsOf } from "../../src/core/config/config.js";
 import { JudgeStopped } from "../../src/judge/client.js";
-import { judgeCorrectness } from "../../src/judge/correctness.js";
+import { correctnessQuestion, judgeCorrectness } from "../../src/judge/correctness.js";
 import type { Judge } from "../../src/judge/judge.js";
 import { judgeQuality } from "../../src/judge/quality.js";
 import { openJudge } from "../../src/judge/reward/judge.js";
@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-async function serve(answer: (request: Request) => Reply) {
+async function serve(answer: (request: Request) => Reply | Promise<Reply>) {
   const server = await startServer(answer);
   servers.push(server);
   return server;
@@ -101,6 +101,25 @@ describe("whether an answer is right", () => {
 });
 
 describe("several judges", () => {
+  it("have answered, and are counted, where one of them stops", async () => {
+    let stopped = () => {};
+    const late = new Promise<void>((resolve) => {
+      stopped = resolve;
+    });
+    const { url } = await serve(async ({ body: { model } }) => {
+      if (model === "a") return { status: 401, json: { error: { message: "no such key" } } };
+      await late;
+      return completion('{"reasoning": "r", "accept": true}');
+    });
+    const judge = await open(["a", "b"], url);
+    const claim = { question: "Which city?", golden: "Atlanta", given: "Atlanta" };
+    const decided = expect(judgeCorrectness(claim, judge, never)).rejects.toThrow(JudgeStopped);
+    await expect(judge.ask(correctnessQuestion(claim), never)).rejects.toThrow(JudgeStopped);
+    stopped();
+    await decided;
+    expect(judge.usage().completion_tokens).toBe(20);
+  });
+
   it("have one cost cap together", async () => {
     // Three or four answers, each of 100 tokens and 20.
     const flags = { judgeMaxCost: 0.0001, judgeMaxTokens: 20 };

@@ -499,7 +499,7 @@ const own: readonly Fault[] = [
   {
     name: "the reward success is the task's reward",
     family: "rewards",
-    patch: at("src/judge/reward/success.ts", "(reward.success ? 1 : 0)", "reward.reward"),
+    patch: at("src/judge/reward/registry.ts", "(reward.success ? 1 : 0)", "reward.reward"),
     flags: ["--reward", "success"],
   },
   {

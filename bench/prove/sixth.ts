@@ -25,7 +25,7 @@ const list: readonly Omit<Fault, "outside">[] = [
     name: "the task's reward is cut off at 0 where it becomes the training reward",
     family: "rewards",
     patch: at(
-      "src/judge/reward/task.ts",
+      "src/judge/reward/registry.ts",
       "rewards: group.map(({ reward }) => reward.reward),",
       "rewards: group.map(({ reward }) => Math.max(0, reward.reward)),",
     ),

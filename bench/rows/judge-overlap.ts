@@ -18,8 +18,8 @@ import { Cap } from "../../src/judge/budget.js";
 import { JudgeClient } from "../../src/judge/client.js";
 import { Judge } from "../../src/judge/judge.js";
 import { rulerReward } from "../../src/judge/reward/judged.js";
-import { defaultRubric } from "../../src/judge/reward/rubric.js";
-import { taskReward } from "../../src/judge/reward/task.js";
+import { taskReward } from "../../src/judge/reward/registry.js";
+import { rubricOf } from "../../src/judge/reward/rubric.js";
 import { EnginePolicy } from "../../src/machine/play/engine-policy.js";
 import { ScenarioSampler } from "../../src/trainer/sampler.js";
 import { compare, modelName } from "../measure.js";
@@ -93,7 +93,7 @@ function judgedBy(server: ScriptedJudge): RewardGroup {
     cap: new Cap(undefined),
     log: () => undefined,
   });
-  const settings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
+  const settings = { rubric: rubricOf(undefined), votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
   const context = {
     // Without a cache, so that every round asks again.
     judge: new Judge(client, undefined),

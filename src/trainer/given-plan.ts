@@ -1,7 +1,7 @@
 /** Plans from what a program gives: checked options, its own reward, and a model and a task that it has opened. */
 import { givenByProgram } from "../core/config/config.js";
 import { UsageError } from "../core/util/errors.js";
-import { PROGRAM, type RewardKind } from "../judge/reward/kind.js";
+import { PROGRAM, programReward, type RewardKind } from "../judge/reward/registry.js";
 import { checkChoice } from "./checked.js";
 import type { Model } from "./model.js";
 import { planOf, type RunPlan } from "./plan-run.js";
@@ -31,10 +31,7 @@ async function ownReward(
   if (named !== undefined && named !== PROGRAM) {
     throw new UsageError(`--reward ${named} and a reward function are both given; give one of them`);
   }
-  const [{ programReward }, { checkGroupReward, checkNumbers, isNumbers }] = await Promise.all([
-    import("../judge/reward/program.js"),
-    import("./rewards.js"),
-  ]);
+  const { checkGroupReward, checkNumbers, isNumbers } = await import("./rewards.js");
   return programReward(async (group, step) => {
     const given = await reward(group, step);
     const name = `the group of ${group[0]?.scenario.id}`;

@@ -20,10 +20,9 @@ import { takeDevice } from "../engine/device/device.js";
 import type { LearnerPlace } from "../engine/device/learner-place.js";
 import { type ModelShape, modelFingerprint } from "../engine/models.js";
 import type { TrackerName } from "../insight/track/names.js";
-import type { RewardKind } from "../judge/reward/kind.js";
 import type { LocalJudgePlan } from "../judge/reward/local-judge.js";
 import { judgesHere, requireRewards } from "../judge/reward/open.js";
-import { rewardFacts, rewardNamed } from "../judge/reward/registry.js";
+import { type RewardKind, rewardNamed } from "../judge/reward/registry.js";
 import { withAbsolutePaths } from "../machine/models/absolute-paths.js";
 import type { PeftAdapter } from "../machine/models/adapter.js";
 import { checkTrainable, conversingModel } from "../machine/models/header.js";
@@ -98,7 +97,7 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
   checkLaunch(config);
   if (!opened) takeDevice(config);
   // A name that is none is refused before anything is read.
-  rewardFacts(config.reward);
+  rewardNamed(config.reward);
   const trackers = config.track ? (await import("../insight/track/names.js")).readTrackers(config.track) : [];
   const folder = await placeOf(config);
   const given = withAbsolutePaths(planning.given);
@@ -150,13 +149,13 @@ export async function planOf(planning: Planning): Promise<RunPlan> {
     await requireRewards(settings, task.task, reward);
     if (task.task.freeAnswers?.(task.scenarios)) {
       const { wordingWarning } = await import("../judge/reward/wording.js");
-      const warning = await wordingWarning(settings, task.task);
+      const warning = wordingWarning(settings, task.task);
       if (warning) log(warning);
     }
   }
   const contents = {
     ...contentsOf(model, task.task, task.scenarios, task.servers),
-    ...(await rewardNamed(settings.reward)).contents(settings),
+    ...rewardNamed(settings.reward).contents(settings),
     ...(judge === undefined ? {} : { judge: judge.fingerprint }),
     ...(initial === undefined
       ? {}

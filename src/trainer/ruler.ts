@@ -39,13 +39,15 @@ export async function ruler(task: OpenTask, options: RulerOptions): Promise<Rule
   const [
     { rewardComparable },
     { openJudge, rulerSettings },
-    { rubricOf, VERDICTS_FILE },
+    { VERDICTS_FILE },
+    { rubricOf },
     { rulerReward },
     { openVerdictFile },
   ] = await Promise.all([
     import("../core/reward/comparable.js"),
     import("../judge/reward/judge.js"),
     import("../judge/reward/judge-options.js"),
+    import("../judge/reward/rubric.js"),
     import("../judge/reward/judged.js"),
     import("../core/run/verdicts.js"),
   ]);

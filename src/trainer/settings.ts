@@ -16,7 +16,7 @@ import { UsageError } from "../core/util/errors.js";
 import type { ModelShape } from "../engine/models.js";
 import { bringCloser } from "../guards/closer.js";
 import { farMismatch, mismatchLimit } from "../guards/mismatch.js";
-import { rewardFacts } from "../judge/reward/registry.js";
+import { rewardNamed } from "../judge/reward/registry.js";
 import { tornLayer } from "../machine/architectures.js";
 import { checkContext } from "../machine/models/header.js";
 import { givenForTask } from "../scenarios/task-options.js";
@@ -62,7 +62,7 @@ export function resolveSettings({ given, recorded, model, set = {}, stepsPerEpoc
     size,
   ];
   const found = (name: string): unknown => layers.find((layer) => layer[name] !== undefined)?.[name];
-  derived.accuracy = rewardFacts(String(found("reward") ?? options.reward.default)).accuracy;
+  derived.accuracy = rewardNamed(String(found("reward") ?? options.reward.default)).accuracy;
   const settings = Object.fromEntries(
     keptOptions().map((name) => [name, found(name) ?? options[name].default]),
   ) as RunSettings;

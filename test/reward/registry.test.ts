@@ -4,9 +4,7 @@ import type { RunSettings } from "../../src/core/run/settings.js";
 import { type AnyTask, defineTask } from "../../src/core/task/task.js";
 import { composeReward } from "../../src/judge/reward/compose.js";
 import { requireRewards } from "../../src/judge/reward/open.js";
-import { programReward } from "../../src/judge/reward/program.js";
-import { pushesOther, rewardFacts, rewardNamed, rewardNames, rewardsText } from "../../src/judge/reward/registry.js";
-import { successCode } from "../../src/judge/reward/success.js";
+import { programReward, pushesOther, rewardNamed, rewardNames, rewardsText } from "../../src/judge/reward/registry.js";
 import { wordingWarning } from "../../src/judge/reward/wording.js";
 import { trajectoryOf } from "../train/support/fakes.js";
 
@@ -27,7 +25,7 @@ const composing: AnyTask = {
 const settings = (reward: string, more: Partial<RunSettings> = {}) =>
   ({
     reward,
-    accuracy: rewardFacts(reward).accuracy,
+    accuracy: rewardNamed(reward).accuracy,
     judgeUrl: undefined,
     judgeModel: undefined,
     ...more,
@@ -37,19 +35,19 @@ const judge = { judgeUrl: "http://127.0.0.1:9/v1", judgeModel: "j" };
 describe("a reward in the registry", () => {
   it("stands in the help", () => {
     for (const name of rewardNames)
-      expect(rewardsText()).toMatch(new RegExp(`^  ${name} +${rewardFacts(name).about.slice(0, 10)}`, "m"));
+      expect(rewardsText()).toMatch(new RegExp(`^  ${name} +${rewardNamed(name).about.slice(0, 10)}`, "m"));
   });
 
   it("is named rightly, or the line says what there is", async () => {
-    expect(() => rewardFacts("rular")).toThrow("--reward rular: there is no such reward; did you mean ruler?");
-    expect(() => rewardFacts("gold")).toThrow(`give one of ${rewardNames.join(", ")}`);
-    await expect(rewardNamed("toString")).rejects.toThrow("there is no such reward");
+    expect(() => rewardNamed("rular")).toThrow("--reward rular: there is no such reward; did you mean ruler?");
+    expect(() => rewardNamed("gold")).toThrow(`give one of ${rewardNames.join(", ")}`);
+    expect(() => rewardNamed("toString")).toThrow("there is no such reward");
   });
 
   it("asks for a judge where it takes one, and for what it takes of the task", async () => {
     await requireRewards(settings("task"), plain);
     for (const name of rewardNames) {
-      if (rewardFacts(name).judged)
+      if (rewardNamed(name).judged)
         await expect(requireRewards(settings(name), name === "composed" ? composing : shaping)).rejects.toThrow(
           `--reward ${name} needs a judge`,
         );
@@ -80,23 +78,21 @@ describe("a reward in the registry", () => {
 
   it("that pays success alone gives no partial credit", async () => {
     const group = [trajectoryOf({ index: 0, reward: 1 }), trajectoryOf({ index: 1, reward: 0.9 })];
-    const reward = await successCode.open({} as never);
+    const reward = await rewardNamed("success").open({} as never);
     expect(await reward(group, 1)).toEqual({ kind: "rewarded", rewards: [1, 0] });
   });
 
   it("is offered for free answers when the task has what it takes", async () => {
     const warned = (task: AnyTask) => wordingWarning({ reward: "task", accuracy: "task" }, task);
-    const paid = await wordingWarning({ reward: "success", accuracy: "task" }, plain);
+    const paid = wordingWarning({ reward: "success", accuracy: "task" }, plain);
     expect(paid).toMatch(/^warning: --reward success compares answers by their wording/);
-    expect(await warned(plain)).toMatch(/A judge reads them with --reward ruler$/);
-    expect(await warned(shaping)).toMatch(
-      /with --reward shaped or --reward ruler; --accuracy judge for held-out answers$/,
-    );
-    expect(await wordingWarning({ reward: "ruler", accuracy: "task" }, shaping)).toBeUndefined();
+    expect(warned(plain)).toMatch(/A judge reads them with --reward ruler$/);
+    expect(warned(shaping)).toMatch(/with --reward shaped or --reward ruler; --accuracy judge for held-out answers$/);
+    expect(wordingWarning({ reward: "ruler", accuracy: "task" }, shaping)).toBeUndefined();
   });
 
   it("with a rubric makes another run when the rubric changes", async () => {
-    expect((await rewardNamed("task")).contents(settings("task"))).toEqual({});
-    expect(Object.keys((await rewardNamed("ruler")).contents(settings("ruler")))).toEqual(["rubric"]);
+    expect(rewardNamed("task").contents(settings("task"))).toEqual({});
+    expect(Object.keys(rewardNamed("ruler").contents(settings("ruler")))).toEqual(["rubric"]);
   });
 });

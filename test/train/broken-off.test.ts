@@ -14,7 +14,7 @@ import { batchOf, creditGroups, creditsOf } from "../../src/core/train/credit.js
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import type { PlayRequest, PlayResult } from "../../src/core/train/parts.js";
 import { checkProgress, STEPS_UNREWARDED, STEPS_WITHOUT_SPREAD } from "../../src/guards/progress.js";
-import { taskReward } from "../../src/judge/reward/task.js";
+import { taskReward } from "../../src/judge/reward/registry.js";
 import { FakePolicy, openFake, partsOf, train, trajectoryOf } from "./support/fakes.js";
 
 const failed = (index: number, reward = 0): Trajectory => ({

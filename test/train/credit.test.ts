@@ -5,7 +5,7 @@ import type { RolloutEnd } from "../../src/core/task/task.js";
 import { batchOf, type CreditedGroup, creditGroups, creditsOf, meanOver } from "../../src/core/train/credit.js";
 import { stepMetricsRow } from "../../src/core/train/metrics.js";
 import { randomReward } from "../../src/judge/reward/control.js";
-import { taskReward } from "../../src/judge/reward/task.js";
+import { taskReward } from "../../src/judge/reward/registry.js";
 import { trajectoryOf } from "./support/fakes.js";
 
 const options = { estimator: "dr-grpo", stdFloor: 0, spreadFloor: 0 } as const;

@@ -137,7 +137,7 @@ export async function openGrading(
   try {
     const env = await task.open(taskOptions);
     return {
-      grade: await (await rewardNamed(settings.reward)).grade({ judge, signal, onSpent: () => undefined, task, env }),
+      grade: await rewardNamed(settings.reward).grade({ judge, signal, onSpent: () => undefined, task, env }),
       beside: (player) => local?.beside(player),
       close: async () => {
         await close();

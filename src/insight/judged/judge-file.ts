@@ -7,7 +7,8 @@ import { count, mean } from "../../core/run/evaluation.js";
 import type { Judge } from "../../judge/judge.js";
 import { type JudgeQuality, judgeQuality, type LabelledGroup } from "../../judge/quality.js";
 import { rulerSettings } from "../../judge/reward/judge.js";
-import { type RulerConfig, rubricOf } from "../../judge/reward/judge-options.js";
+import type { RulerConfig } from "../../judge/reward/judge-options.js";
+import { rubricOf } from "../../judge/reward/rubric.js";
 import { type GroupVerdict, judgeGroup } from "../../judge/ruler.js";
 import { type FileConfig, type FileIo, filesOf, openHomeJudge, readGroups, writeJudged } from "./files.js";
 

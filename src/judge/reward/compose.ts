@@ -90,6 +90,3 @@ export function composeReward<S extends Scenario = Scenario, E = unknown>({
   };
   return Object.assign(reward, { rulerWeight: ruler });
 }
-
-/** The weight of the judge's part in a task's reward; undefined without one. */
-export const rulerWeightOf = (reward: unknown): number | undefined => (reward as Partial<ComposedReward>).rulerWeight;

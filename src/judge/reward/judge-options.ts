@@ -1,10 +1,8 @@
 /** Options of a judge, checked before one is opened: nothing of a judge is loaded with them. */
-import { existsSync, readFileSync } from "node:fs";
 import { type Config, flagOf } from "../../core/config/config.js";
 import { UsageError } from "../../core/util/errors.js";
 import { hone } from "../../core/util/program.js";
 import { checkChatUrl, shownUrl } from "../../serve/openai/server.js";
-import { defaultRubric } from "./rubric.js";
 
 /** In the home folder: verdicts that belong to no run. */
 export const VERDICTS_FILE = "verdicts.sqlite";
@@ -78,13 +76,4 @@ export function moreJudges(
     known.add(whole);
     return { name: at < 0 ? name : `${model}@${shownUrl(url)}`, model, url };
   });
-}
-
-/** The rubric's text. Throws UsageError when the file is missing or empty. */
-export function rubricOf(file: string | undefined): string {
-  if (file === undefined) return defaultRubric;
-  if (!existsSync(file)) throw new UsageError(`--ruler-rubric: there is no file ${file}`);
-  const text = readFileSync(file, "utf8").trim();
-  if (text === "") throw new UsageError(`--ruler-rubric: ${file} is empty`);
-  return text;
 }

@@ -7,9 +7,8 @@ import type { AnyTask, PlainOptions } from "../../core/task/task.js";
 import type { Judge } from "../judge.js";
 import { runsHere } from "../judging-options.js";
 import type { RulerConfig } from "./judge-options.js";
-import { PROGRAM, type RewardContext, type RewardFacts, type RewardKind } from "./kind.js";
 import type { JudgeMachine, LocalJudge, LocalJudgePlan } from "./local-judge.js";
-import { rewardFacts, rewardNamed } from "./registry.js";
+import { PROGRAM, type RewardContext, type RewardKind, rewardNamed } from "./registry.js";
 
 export interface RewardSources {
   readonly settings: RunSettings;
@@ -30,7 +29,7 @@ type Settings = Pick<RunSettings, "reward" | "accuracy">;
 
 /** The purpose a judge is needed for; undefined where none is needed. */
 function whyJudge({ reward, accuracy }: Settings): string | undefined {
-  if (rewardFacts(reward).judged) return `--reward ${reward}`;
+  if (rewardNamed(reward).judged) return `--reward ${reward}`;
   return accuracy === "judge" ? "--accuracy judge" : undefined;
 }
 
@@ -39,7 +38,7 @@ function whyJudge({ reward, accuracy }: Settings): string | undefined {
  * @throws UsageError when there is none, or the task cannot give it a question
  */
 export async function requireRewards(settings: RunSettings, task: AnyTask, kind?: RewardKind): Promise<void> {
-  const { requireTask } = kind ?? (await rewardNamed(settings.reward));
+  const { requireTask } = kind ?? rewardNamed(settings.reward);
   requireTask(task);
   if (settings.accuracy === "judge") (await import("./claims.js")).requireClaim(task, "--accuracy judge");
   const why = whyJudge(settings);
@@ -56,12 +55,12 @@ export const isRecomputable = (settings: Settings): boolean =>
 /** See AdvantageOptions: of the rewards that train. A control's coins have no noise. */
 export const spreadFloorOf = (
   { control }: Pick<RunSettings, "control">,
-  { spreadFloor }: Pick<RewardFacts, "spreadFloor">,
+  { spreadFloor }: Pick<RewardKind, "spreadFloor">,
 ): number => (control === "random-reward" ? 0 : spreadFloor);
 
 export async function openRewards(sources: RewardSources): Promise<Rewards> {
   const { settings, config, log } = sources;
-  const kind = sources.kind ?? (await rewardNamed(settings.reward));
+  const kind = sources.kind ?? rewardNamed(settings.reward);
   const why = whyJudge(settings);
   const local =
     sources.local && (await (await import("./local-judge.js")).openLocalJudge(sources.local, config, true, log));

@@ -2,11 +2,11 @@
 import type { RunSettings } from "../../core/run/settings.js";
 import type { AnyTask } from "../../core/task/task.js";
 import { UsageError } from "../../core/util/errors.js";
-import { rewardFacts, rewardNamed, rewardNames } from "./registry.js";
+import { rewardNamed, rewardNames } from "./registry.js";
 
 /** Rewards for which a judge reads the answers of this task. */
-async function judgedFor(task: AnyTask): Promise<string[]> {
-  const kinds = await Promise.all(rewardNames.filter((name) => rewardFacts(name).judged).map(rewardNamed));
+function judgedFor(task: AnyTask): string[] {
+  const kinds = rewardNames.map(rewardNamed).filter(({ judged }) => judged);
   return kinds.flatMap(({ name, requireTask }) => {
     try {
       requireTask(task);
@@ -19,12 +19,12 @@ async function judgedFor(task: AnyTask): Promise<string[]> {
 }
 
 /** One line, for a task whose answers are free text; undefined where a judge reads them. */
-export async function wordingWarning(
+export function wordingWarning(
   { reward, accuracy }: Pick<RunSettings, "reward" | "accuracy">,
   task: AnyTask,
-): Promise<string | undefined> {
-  if (!rewardFacts(reward).comparesByWording) return undefined;
-  const rewards = (await judgedFor(task)).join(" or ");
+): string | undefined {
+  if (!rewardNamed(reward).comparesByWording) return undefined;
+  const rewards = judgedFor(task).join(" or ");
   const heldOut = accuracy === "task" && task.claim ? "; --accuracy judge for held-out answers" : "";
   return `warning: --reward ${reward} compares answers by their wording, and these are free text: one that is right in other words counts as wrong. A judge reads them with ${rewards}${heldOut}`;
 }

@@ -9,9 +9,8 @@ import { STORE_FILE } from "../../core/run/run.js";
 import { RunStore } from "../../core/run/store.js";
 import { type CreditedGroup, creditGroups } from "../../core/train/credit.js";
 import { messageOf } from "../../core/util/errors.js";
-import { PROGRAM } from "../../judge/reward/kind.js";
 import { isRecomputable, openRewards, spreadFloorOf } from "../../judge/reward/open.js";
-import { rewardFacts } from "../../judge/reward/registry.js";
+import { PROGRAM, rewardNamed } from "../../judge/reward/registry.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
 import { chosenScenarios } from "../difficulty.js";
 import type { RunPlan } from "../plan-run.js";
@@ -47,7 +46,7 @@ export function replayedGroups(
 ): ReplayedGroups {
   const stored = storedGroups(rollouts);
   // Of a program's reward the floor is not stored; 0 is its default.
-  const spreadFloor = spreadFloorOf(settings, rewardFacts(settings.reward));
+  const spreadFloor = spreadFloorOf(settings, rewardNamed(settings.reward));
   const options = {
     ...{ estimator: settings.advantages, stdFloor: settings.stdFloor, spreadFloor },
     maskTruncated: settings.maskTruncated,

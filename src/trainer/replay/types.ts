@@ -2,7 +2,7 @@
 import type { GivenOptions } from "../../core/config/config.js";
 import type { StepRow } from "../../core/run/records.js";
 import type { CreditedGroup } from "../../core/train/credit.js";
-import type { RewardKind } from "../../judge/reward/kind.js";
+import type { RewardKind } from "../../judge/reward/registry.js";
 import type { RunReader, SeenRollout } from "../../machine/runs/reader.js";
 import type { RunPlan } from "../plan-run.js";
 

@@ -7,7 +7,7 @@ import { Cap } from "../../../src/judge/budget.js";
 import { type ClientSettings, JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import { type Clock, realClock } from "../../../src/judge/limits.js";
-import { defaultRubric } from "../../../src/judge/reward/rubric.js";
+import { rubricOf } from "../../../src/judge/reward/rubric.js";
 import type { RulerSettings } from "../../../src/judge/ruler.js";
 
 export const never = new AbortController().signal;
@@ -69,7 +69,7 @@ export function judgeOf(change: Partial<ClientSettings>, cache?: ReturnType<type
   return { judge: new Judge(client, cache), client, said };
 }
 
-export const ruler: RulerSettings = { rubric: defaultRubric, votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
+export const ruler: RulerSettings = { rubric: rubricOf(undefined), votes: 1, seed: 1, inputTokens: 32_000, tools: [] };
 
 export interface MemberOptions {
   readonly messages?: readonly ChatMessage[];

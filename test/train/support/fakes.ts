@@ -16,7 +16,7 @@ import { LastUpdates } from "../../../src/core/train/earlier.js";
 import type { LoopParts, LoopSettings, PlayRequest, PlayResult, Policy, View } from "../../../src/core/train/parts.js";
 import { deriveSeed, Random } from "../../../src/core/util/random.js";
 import { guards } from "../../../src/guards/guard-list.js";
-import { taskReward } from "../../../src/judge/reward/task.js";
+import { taskReward } from "../../../src/judge/reward/registry.js";
 import { trainSteps } from "../../../src/trainer/loop.js";
 import { ScenarioSampler } from "../../../src/trainer/sampler.js";
 import { type LearnerLike, learnerUpdater } from "../../../src/trainer/updater.js";

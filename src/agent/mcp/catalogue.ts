@@ -97,23 +97,6 @@ function chooser(listings: readonly Listing[], { allow, deny }: Choice): (server
     (allowed.length === 0 || allowed.some((fits) => fits(server, tool))) && !denied.some((fits) => fits(server, tool));
 }
 
-/** @param unchecked is told what of the schema its arguments are not held to */
-function whyLeftOut(
-  tool: ListedTool,
-  chosen: boolean,
-  unchecked: (what: string) => void,
-): Pick<LeftOut, "why" | "problem"> | undefined {
-  if (!chosen) return { why: "choice", problem: "left out by --mcp-allow or --mcp-deny" };
-  if (tool.problem !== undefined) return { why: "bad_entry", problem: tool.problem };
-  if (tool.taskOnly) return { why: "task_only", problem: "it runs only as a task of the protocol, not as a call" };
-  try {
-    for (const what of jsonSchema(tool.inputSchema).unchecked) unchecked(what);
-    return undefined;
-  } catch (error) {
-    return { why: "bad_schema", problem: messageOf(error) };
-  }
-}
-
 /**
  * The tools that the model gets, each by a name of its own.
  *
@@ -124,16 +107,21 @@ export function catalogueOf(listings: readonly Listing[], choice: Choice, taken:
   const chosen = chooser(listings, choice);
   const leftOut: LeftOut[] = [];
   const unchecked: string[] = [];
-  const kept = listings.flatMap(({ server, tools }) =>
-    tools.flatMap((tool) => {
-      const { name: toolName, description, inputSchema } = tool;
-      const why = whyLeftOut(tool, chosen(server, toolName), (what) =>
-        unchecked.push(`of the tool ${toolName} of the MCP server ${server} ${what}`),
-      );
-      if (why) leftOut.push({ server, tool: toolName, ...why });
-      return why ? [] : [{ server, toolName, description, inputSchema }];
-    }),
-  );
+  const kept: Omit<ServerTool, "name">[] = [];
+  const look = (server: string, { name: tool, description, inputSchema, problem, taskOnly }: ListedTool) => {
+    const leave = (why: LeftOut["why"], problem: string) => leftOut.push({ server, tool, why, problem });
+    if (!chosen(server, tool)) return leave("choice", "left out by --mcp-allow or --mcp-deny");
+    if (problem !== undefined) return leave("bad_entry", problem);
+    if (taskOnly) return leave("task_only", "it runs only as a task of the protocol, not as a call");
+    try {
+      const { unchecked: parts } = jsonSchema(inputSchema);
+      unchecked.push(...parts.map((what) => `of the tool ${tool} of the MCP server ${server} ${what}`));
+      return kept.push({ server, toolName: tool, description, inputSchema });
+    } catch (error) {
+      return leave("bad_schema", messageOf(error));
+    }
+  };
+  for (const { server, tools } of listings) for (const tool of tools) look(server, tool);
   const names = namesOf(kept, taken);
   const unnamed = kept.find((_, index) => names[index] === "");
   if (unnamed) {

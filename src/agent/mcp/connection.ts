@@ -11,6 +11,7 @@ import { withDigits, withMarks } from "../../core/util/json.js";
 import { anyOf, unlessAborted } from "../../core/util/signals.js";
 import { cutText } from "../../core/util/text.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
+import { shownUrl } from "../../serve/openai/server.js";
 import { ServerFailure } from "./errors.js";
 import { ServerLog } from "./log.js";
 import type { CallResult } from "./result.js";
@@ -79,12 +80,6 @@ const PING = 5;
 
 class Silence extends Error {}
 
-/** Without the query, which may contain a key: errors are written to files. */
-function shownUrl(url: string): string {
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
-}
-
 /** The library writes messages by `JSON.stringify`. */
 const fetchExactly: typeof fetch = (to, init) =>
   fetch(to, typeof init?.body === "string" ? { ...init, body: withDigits(init.body) } : init);
@@ -125,10 +120,7 @@ export class Connection {
 
   /** Number of lines on stdout that were not messages, since it was last asked for. */
   takeStrayLines(): number {
-    if (!(this.#transport instanceof StdioTransport)) return 0;
-    const { strayLines } = this.#transport;
-    this.#transport.strayLines = 0;
-    return strayLines;
+    return this.#transport instanceof StdioTransport ? this.#transport.takeStrayLines() : 0;
   }
 
   async #open(): Promise<void> {

@@ -5,7 +5,6 @@
  */
 import { homedir } from "node:os";
 import { basename, sep } from "node:path";
-import { UsageError } from "../../core/util/errors.js";
 
 /** Left in the text: each rollout has a folder of its own. */
 export const ROLLOUT_FOLDER = `$\{rolloutFolder}`;
@@ -16,7 +15,7 @@ export interface Surroundings {
   readonly inputs: ReadonlyMap<string, string | undefined>;
 }
 
-function variable(name: string, where: string, { workspace, inputs }: Surroundings): string {
+function variable(name: string, { workspace, inputs }: Surroundings): string {
   const fixed: Record<string, string> = {
     userHome: homedir(),
     workspaceFolder: workspace,
@@ -25,30 +24,24 @@ function variable(name: string, where: string, { workspace, inputs }: Surroundin
     "/": sep,
   };
   if (Object.hasOwn(fixed, name)) return fixed[name] as string;
-  if (name.startsWith("input:")) {
-    const id = name.slice("input:".length);
-    const value = inputs.get(id);
-    if (value !== undefined) return value;
-    throw new UsageError(
-      `${where}: \${${name}} would have to be asked for; put it into the environment and write \${env:${id.toUpperCase().replace(/\W/g, "_")}}`,
+  const [, id] = /^input:(.*)$/s.exec(name) ?? [];
+  const given = id === undefined ? undefined : inputs.get(id);
+  if (given !== undefined) return given;
+  if (id !== undefined) {
+    throw new Error(
+      `\${${name}} would have to be asked for; put it into the environment and write \${env:${id.toUpperCase().replace(/\W/g, "_")}}`,
     );
   }
-  const [, named = "", fallback] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(name) ?? [];
-  const value = named === "" ? undefined : (process.env[named] ?? fallback);
-  if (value === undefined) {
-    throw new UsageError(
-      named === ""
-        ? `${where}: \${${name}} is no variable that hone knows; docs/mcp.md lists them`
-        : `${where}: the environment has no ${named}; set it, or write \${${named}:-default}`,
-    );
-  }
+  const [, named, fallback] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(name) ?? [];
+  if (named === undefined) throw new Error(`\${${name}} is no variable that hone knows; docs/mcp.md lists them`);
+  const value = process.env[named] ?? fallback;
+  if (value === undefined) throw new Error(`the environment has no ${named}; set it, or write \${${named}:-default}`);
   // As in a shell, an empty variable takes the default too.
   return value === "" && fallback !== undefined ? fallback : value;
 }
 
-/** @param where name of the field, for the error about a missing variable */
-export function expand(text: string, where: string, surroundings: Surroundings): string {
-  return text.replace(/\$\{([^}]*)\}/g, (whole, name: string) =>
-    whole === ROLLOUT_FOLDER ? whole : variable(name, where, surroundings),
+/** @throws Error for a variable that has no value */
+export const expand = (text: string, surroundings: Surroundings): string =>
+  text.replace(/\$\{([^}]*)\}/g, (whole, name: string) =>
+    whole === ROLLOUT_FOLDER ? whole : variable(name, surroundings),
   );
-}

@@ -23,12 +23,8 @@ export const usesFolder = (server: ServerSpec) => JSON.stringify(server).include
 
 /** A copy of the server with its variable replaced by the rollout's folder. */
 export function inFolder(server: ServerSpec, folder: string): ServerSpec {
-  const put = (text: string) => text.replaceAll(ROLLOUT_FOLDER, folder);
-  const each = (values: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, put(value)]));
-  if (server.kind !== "stdio") return { ...server, url: put(server.url), headers: each(server.headers) };
-  const { command, args, env, cwd } = server;
-  return { ...server, command: put(command), args: args.map(put), env: each(env), cwd: put(cwd) };
+  const written = JSON.stringify(folder).slice(1, -1);
+  return JSON.parse(JSON.stringify(server).replaceAll(ROLLOUT_FOLDER, () => written));
 }
 
 export const rolloutFolder = () => mkdtempSync(join(tmpdir(), "hone-rollout-"));

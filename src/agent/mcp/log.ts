@@ -1,7 +1,6 @@
 /** Logs the servers' stderr: one file per server, each line with its owner; the last lines are kept for errors. */
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { StringDecoder } from "node:string_decoder";
 
 /** Maximum number of bytes logged for one process of a server, so that its output cannot fill the disk. */
 const MOST_BYTES = 1_048_576;
@@ -11,7 +10,6 @@ const LINE_CHARS = 2000;
 export class ServerLog {
   readonly file: string;
   readonly #label: string;
-  readonly #decoder = new StringDecoder("utf8");
   #open = "";
   #written = 0;
   #tail: string[] = [];
@@ -21,9 +19,9 @@ export class ServerLog {
     this.#label = label;
   }
 
-  write(chunk: Buffer): void {
-    const lines = (this.#open + this.#decoder.write(chunk)).split("\n");
-    this.#open = (lines.pop() ?? "").slice(0, LINE_CHARS);
+  write(text: string): void {
+    const lines = (this.#open + text).split("\n");
+    this.#open = (lines.pop() as string).slice(0, LINE_CHARS);
     this.#keep(lines.filter((line) => line.trim() !== ""));
   }
 

@@ -95,11 +95,9 @@ export class McpServers {
       this.#end([], folder);
       throw error;
     }
-    const own = new Map<string, Promise<Connection>>();
-    const owner: Owner =
-      scope === "worker"
-        ? { connections: this.#shared, label: "worker", folder, seen }
-        : { connections: own, label: id, folder, seen };
+    const isShared = scope === "worker";
+    const connections = isShared ? this.#shared : new Map<string, Promise<Connection>>();
+    const owner: Owner = { connections, label: isShared ? "worker" : id, folder, seen };
     const call: Call = async (tool, args, { signal }) => {
       // Counted at once: the rollout may be over before a server that still starts can be asked.
       using _late = onAbort(signal, () => seen("call_timed_out"));
@@ -118,7 +116,7 @@ export class McpServers {
       task: withTools(this.#plain, this.#tools(call)),
       folder,
       events: () => counted,
-      end: () => this.#end([...own.values()], folder),
+      end: () => this.#end(isShared ? [] : [...connections.values()], folder),
     };
   }
 
@@ -141,24 +139,22 @@ export class McpServers {
   /** Opens a connection and checks that the server's tools are those of the plan. */
   async #connection(owner: Owner, name: string): Promise<Connection> {
     const { connections, seen } = owner;
-    const open = () => {
-      const opened = this.#open(owner, name);
-      connections.set(name, opened);
+    for (;;) {
+      const opening = connections.get(name) ?? this.#open(owner, name);
+      const forget = () => connections.get(name) === opening && connections.delete(name);
+      connections.set(name, opening);
       // After a failure the next call tries again.
-      opened.catch(() => connections.get(name) === opened && connections.delete(name));
-      return opened;
-    };
-    let known = connections.get(name) ?? open();
-    let connection = await known;
-    // A rollout whose own server died has ended. A shared server is restarted by the next call.
-    while (connection.failure && this.#plan.scope === "worker") {
-      const current = connections.get(name);
-      if (current === known) seen("server_restarted");
-      known = current === undefined || current === known ? open() : current;
-      connection = await known;
+      const connection = await opening.catch((error: unknown) => {
+        forget();
+        throw error;
+      });
+      // A rollout whose own server died has ended. A shared server is restarted by the next call.
+      if (!connection.failure || this.#plan.scope === "rollout") {
+        if (connection.toolsChanged) await this.#check(connection);
+        return connection;
+      }
+      if (forget()) seen("server_restarted");
     }
-    if (connection.toolsChanged) await this.#check(connection);
-    return connection;
   }
 
   async #open({ label, folder, seen }: Owner, name: string): Promise<Connection> {

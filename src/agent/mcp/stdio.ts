@@ -7,11 +7,10 @@ import { isFields, parsed } from "../../serve/openai/fields.js";
 import { type Guarded, programOf, startGuarded, whyNoProgram } from "./guarded.js";
 import type { ServerLog } from "./log.js";
 
-/** Maximum size of a message in bytes; a longer one is a defect. */
-const MOST_BYTES = 64 * 1_048_576;
+/** Maximum size of a message in MiB of characters; a longer one is a defect. */
+const MOST = 64;
 /** Maximum number of logged characters of a stray line. */
 const SHOWN = 200;
-const NEWLINE = 10;
 
 export type StdioSpec = Extract<ServerSpec, { kind: "stdio" }>;
 
@@ -24,17 +23,16 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Number of lines on stdout that were not messages. */
-  strayLines = 0;
   /** Why the program is unusable. */
   reason: { problem: "server_not_started" | "server_died" | "message_too_long"; what: string } | undefined;
   readonly #spec: StdioSpec;
   readonly #log: ServerLog;
   readonly #onBytes: () => void;
   #program: Guarded | undefined;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  /** The line that has not ended. */
+  #rest = "";
   #closing = false;
+  #strayLines = 0;
 
   /** @param onBytes called when the program has written something */
   constructor(spec: StdioSpec, log: ServerLog, onBytes: () => void) {
@@ -54,20 +52,15 @@ export class StdioTransport implements Transport {
     const path = programOf(command, cwd, env.PATH) ?? refuse(whyNoProgram(command, cwd));
     const program = startGuarded(path, args, { cwd, env });
     this.#program = program;
-    for (const stream of [program.stdout, program.stderr]) stream.on("data", this.#onBytes);
-    program.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
-    program.stderr.on("data", (chunk: Buffer) => this.#log.write(chunk));
+    for (const stream of [program.stdout, program.stderr]) stream.setEncoding("utf8").on("data", this.#onBytes);
+    program.stdout.on("data", (text: string) => this.#read(text));
+    program.stderr.on("data", (text: string) => this.#log.write(text));
     const { process: child } = program;
     // At "exit" the last lines may still be buffered; at "close" the pipes are empty.
     child.once("close", (code, signal) => {
-      const how = signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
-      this.reason ??= { problem: "server_died", what: how };
-      this.onclose?.();
+      this.#ended("server_died", signal === null ? `ended with code ${code}` : `was ended by ${signal}`);
     });
-    child.once("error", (error) => {
-      this.reason ??= { problem: "server_not_started", what: `was not started: ${error.message}` };
-      this.onclose?.();
-    });
+    child.once("error", (error) => this.#ended("server_not_started", `was not started: ${error.message}`));
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
@@ -77,32 +70,36 @@ export class StdioTransport implements Transport {
     program.stdin.write(`${withDigits(JSON.stringify(message))}\n`);
   }
 
+  /** Number of lines on stdout that were not messages, since it was last asked for. */
+  takeStrayLines(): number {
+    const count = this.#strayLines;
+    this.#strayLines = 0;
+    return count;
+  }
+
   /** Resolves when no process of the program is left. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#program?.end();
   }
 
-  #read(chunk: Buffer): void {
-    let from = 0;
-    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      this.#chunks.push(chunk.subarray(from, at));
-      const line = Buffer.concat(this.#chunks).toString("utf8");
-      this.#chunks = [];
-      this.#bytes = 0;
-      from = at + 1;
-      this.#line(line);
-    }
-    const rest = chunk.subarray(from);
-    if (rest.length === 0 || this.reason) return;
-    this.#chunks.push(rest);
-    this.#bytes += rest.length;
-    if (this.#bytes <= MOST_BYTES) return;
-    this.#chunks = [];
-    const what = `wrote a message of more than ${MOST_BYTES / 1_048_576} MiB`;
-    this.reason = { problem: "message_too_long", what };
-    void this.close();
+  #ended(problem: NonNullable<StdioTransport["reason"]>["problem"], what: string): void {
+    this.reason ??= { problem, what };
     this.onclose?.();
+  }
+
+  #read(text: string): void {
+    if (this.reason) return;
+    this.#rest += text;
+    if (text.includes("\n")) {
+      const lines = this.#rest.split("\n");
+      this.#rest = lines.pop() as string;
+      for (const line of lines) this.#line(line);
+    }
+    if (this.#rest.length <= MOST * 1_048_576) return;
+    this.#rest = "";
+    void this.close();
+    this.#ended("message_too_long", `wrote a message of more than ${MOST} MiB`);
   }
 
   #line(line: string): void {
@@ -113,7 +110,7 @@ export class StdioTransport implements Transport {
       return;
     }
     // Many programs print a greeting to stdout; this is not a failure.
-    this.strayLines++;
+    this.#strayLines++;
     this.#log.note(`(stdout) ${line.slice(0, SHOWN)}`);
   }
 }

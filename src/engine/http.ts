@@ -1,6 +1,6 @@
 /** JSON over HTTP with a server of an engine, on connections that stay open. No answer is waited for, or believed, without end. */
-import { Agent, type ClientRequest, request } from "node:http";
-import { HoneError, messageOf } from "../core/util/errors.js";
+import { Agent, errors, request } from "undici";
+import { codeOf, HoneError, messageOf } from "../core/util/errors.js";
 import { anyOf } from "../core/util/signals.js";
 import { TimeLimit } from "../core/util/time-limit.js";
 
@@ -36,18 +36,25 @@ const MOST = 16 * MIB;
 /** Bytes that count as progress: an answer that comes in crumbs would be waited for through any number of limits. */
 const PROGRESS = 16_384;
 
+/** Every answer has its own limit. */
+const newAgent = () => new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+
+/** The server has closed a connection that was kept, after a number of requests or seconds, just before a request. */
+function isStale(error: unknown): boolean {
+  if (error instanceof errors.SocketError) return (error.socket?.bytesRead ?? 0) > 0;
+  return ["ECONNRESET", "EPIPE"].includes(codeOf(error) ?? "");
+}
+
 /** The connections of a thread to one server. */
 export class HttpClient {
-  readonly #url: URL;
   readonly #agent: Agent;
   readonly #options: ClientOptions;
 
   constructor(
     readonly url: string,
     options: ClientOptions = {},
-    agent = new Agent({ keepAlive: true }),
+    agent = newAgent(),
   ) {
-    this.#url = new URL(url);
     this.#options = options;
     this.#agent = agent;
   }
@@ -62,56 +69,38 @@ export class HttpClient {
    * @throws NoAnswer; HoneError for an answer that is too long; the reason of a signal that is aborted
    */
   async ask(path: string, asked?: object, options: AskOptions = {}): Promise<Answer> {
-    const body = asked && JSON.stringify(asked);
-    const { signal, fresh, seconds = this.#options.seconds ?? SECONDS, most = MOST } = options;
+    const { signal, fresh = false, seconds = this.#options.seconds ?? SECONDS, most = MOST } = options;
     using limit = new TimeLimit(seconds, () => new NoAnswer(`it has answered nothing for ${seconds} seconds`));
     using ended = anyOf([limit.signal, ...[signal, this.#options.signal].filter((one) => one !== undefined)]);
-    const headers =
-      body === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    return await new Promise<Answer>((resolve, reject) => {
+    const sent = asked && { body: JSON.stringify(asked), headers: { "content-type": "application/json" } };
+    const dispatcher = fresh ? newAgent() : this.#agent;
+    const method = asked ? "POST" : "GET";
+    const parts: Buffer[] = [];
+    let [bytes, shown, status] = [0, 0, 0];
+    try {
       ended.signal.throwIfAborted();
-      const sent: ClientRequest = request(
-        new URL(path, this.#url),
-        { method: body === undefined ? "GET" : "POST", headers, agent: fresh ? false : this.#agent },
-        (response) => {
-          const parts: Buffer[] = [];
-          let bytes = 0;
-          let shown = 0;
-          response.on("data", (part: Buffer) => {
-            parts.push(part);
-            bytes += part.length;
-            if (bytes > most) end(new HoneError(`its answer has more than ${(most / MIB).toFixed(0)} MiB`));
-            if (bytes < shown + PROGRESS) return;
-            shown = bytes;
-            limit.renew();
-          });
-          response.once("error", (error) => end(new NoAnswer(messageOf(error), { cause: error })));
-          response.once("end", () =>
-            resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
-          );
-        },
-      );
-      let over = false;
-      const end = (reason: unknown) => {
-        over = true;
-        reject(reason);
-        sent.destroy();
-      };
-      sent.on("error", (error: NodeJS.ErrnoException) => {
-        if (over) return;
-        // The server closes a connection after a number of requests or seconds, possibly just before a request.
-        if (!sent.reusedSocket || error.code !== "ECONNRESET") end(new NoAnswer(messageOf(error), { cause: error }));
-        else {
-          limit.clear();
-          resolve(this.ask(path, asked, { ...options, fresh: true }));
-        }
-      });
-      ended.signal.addEventListener("abort", () => end(ended.signal.reason), { once: true });
-      sent.end(body);
-    });
+      const response = await request(new URL(path, this.url), { ...sent, method, dispatcher, signal: ended.signal });
+      status = response.statusCode;
+      for await (const part of response.body as AsyncIterable<Buffer>) {
+        parts.push(part);
+        bytes += part.length;
+        if (bytes > most) throw new HoneError(`its answer has more than ${(most / MIB).toFixed(0)} MiB`);
+        if (bytes < shown + PROGRESS) continue;
+        shown = bytes;
+        limit.renew();
+      }
+      return { status, text: Buffer.concat(parts).toString() };
+    } catch (error) {
+      ended.signal.throwIfAborted();
+      if (error instanceof HoneError) throw error;
+      if (status > 0 || fresh || !isStale(error)) throw new NoAnswer(messageOf(error), { cause: error });
+    } finally {
+      if (fresh) void dispatcher.destroy();
+    }
+    return await this.ask(path, asked, { ...options, fresh: true });
   }
 
   close(): void {
-    this.#agent.destroy();
+    void this.#agent.destroy();
   }
 }

@@ -63,78 +63,57 @@ const IDLE_SHARE = 0.5;
 
 export type Governed = Pick<NativeEngine, "stats" | "setThreads">;
 
-export class ThreadGovernor {
-  readonly #engine: Governed;
-  readonly #chosen: number;
-  readonly #cores: number;
-  readonly #sample: () => CpuSample;
-  readonly #log: (line: string) => void;
-  #logged = false;
-  readonly #timer: NodeJS.Timeout;
-  #pace: Pace;
-  #held = false;
-  #last: (CpuSample & { readonly waited: number }) | undefined;
-
-  /** @param cores number of cores of the machine, all usable by this process */
-  constructor(
-    engine: Governed,
-    settings: { readonly threads: number; readonly cores: number },
-    log: (line: string) => void = () => undefined,
-    sample: () => CpuSample = () => sampleCpu(),
-  ) {
-    this.#engine = engine;
-    this.#chosen = settings.threads;
-    this.#cores = settings.cores;
-    this.#sample = sample;
-    this.#log = log;
-    this.#pace = { threads: settings.threads, roomy: 0 };
-    // Does not keep an otherwise finished process alive.
-    this.#timer = setInterval(() => this.#look(), INTERVAL_MS).unref();
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
+export interface Governor {
   /** Fixes the number of threads regardless of other load; undefined: all of them, yielding as before. */
-  hold(threads: number | undefined): void {
-    this.#held = threads !== undefined;
-    this.#last = undefined;
-    this.#pace = { threads: threads ?? this.#chosen, roomy: 0 };
-    this.#engine.setThreads(this.#pace.threads);
-  }
+  hold(threads: number | undefined): void;
+  stop(): void;
+}
 
-  #look(): void {
-    const { sequences, seconds } = this.#engine.stats();
-    if (sequences.running === 0 || this.#held) {
-      this.#last = undefined;
-      return;
-    }
-    const last = this.#last;
-    const now = { ...this.#sample(), waited: seconds.waiting * 1000 };
-    this.#last = now;
-    if (!last || now.waited - last.waited > IDLE_SHARE * (now.at - last.at)) return;
-    const others = othersCores(last, now);
-    const before = this.#pace.threads;
-    this.#pace = nextPace(this.#pace, this.#cores - others, this.#chosen);
-    const { threads } = this.#pace;
-    if (threads !== before) this.#engine.setThreads(threads);
-    if (threads >= before || this.#logged) return;
-    this.#logged = true;
-    this.#log(`other programs use the cores too: decoding with ${threads} of ${this.#chosen} threads while they do`);
-  }
+/**
+ * @param chosen number of threads without other load
+ * @param cores of the machine, all usable by this process
+ */
+export function govern(
+  engine: Governed,
+  { threads: chosen, cores }: { readonly threads: number; readonly cores: number },
+  log: (line: string) => void = () => undefined,
+  sample: () => CpuSample = () => sampleCpu(),
+): Governor {
+  let pace: Pace = { threads: chosen, roomy: 0 };
+  let held = false;
+  let told = false;
+  let last: (CpuSample & { readonly waited: number }) | undefined;
+  const look = () => {
+    const { sequences, seconds } = engine.stats();
+    const from = last;
+    last = sequences.running === 0 || held ? undefined : { ...sample(), waited: seconds.waiting * 1000 };
+    if (!from || !last || last.waited - from.waited > IDLE_SHARE * (last.at - from.at)) return;
+    const before = pace.threads;
+    pace = nextPace(pace, cores - othersCores(from, last), chosen);
+    const { threads } = pace;
+    if (threads !== before) engine.setThreads(threads);
+    if (threads >= before || told) return;
+    told = true;
+    log(`other programs use the cores too: decoding with ${threads} of ${chosen} threads while they do`);
+  };
+  // Does not keep an otherwise finished process alive.
+  const timer = setInterval(look, INTERVAL_MS).unref();
+  return {
+    hold(threads) {
+      held = threads !== undefined;
+      last = undefined;
+      pace = { threads: threads ?? chosen, roomy: 0 };
+      engine.setThreads(pace.threads);
+    },
+    stop: () => clearInterval(timer),
+  };
 }
 
 /**
  * A governor where it can help. With an affinity mask or a container's quota the load of others is unknown: the counters
  * are those of the whole machine, of which the process may use only a part.
  */
-export function governorOf(
-  engine: Governed,
-  threads: number,
-  log?: (line: string) => void,
-): ThreadGovernor | undefined {
+export function governorOf(engine: Governed, threads: number, log?: (line: string) => void): Governor | undefined {
   const cores = usableCores();
-  if (threads < 2 || cores !== cpus().length) return undefined;
-  return new ThreadGovernor(engine, { threads, cores }, log);
+  return threads < 2 || cores !== cpus().length ? undefined : govern(engine, { threads, cores }, log);
 }

@@ -9,7 +9,7 @@ import { HoneError } from "../core/util/errors.js";
 import { onAbort } from "../core/util/signals.js";
 import type { Addon, NativeAllowed, NativeEngine, NativeGrammar, NativeSampling, NativeScored } from "./addon.js";
 import { whileCompiling } from "./compiling.js";
-import type { ThreadGovernor } from "./governor.js";
+import type { Governor } from "./governor.js";
 import { checkSoundAdapter } from "./models.js";
 
 /** Sampling with its defaults. */
@@ -126,7 +126,7 @@ class NativeSequence implements Sequence {
 
 /** What goes with an engine on the main thread. */
 interface Beside {
-  readonly governor?: ThreadGovernor | undefined;
+  readonly governor?: Governor | undefined;
   /** Ends the watch over its device. */
   readonly unwatch?: (() => void) | undefined;
   readonly log?: ((line: string) => void) | undefined;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type CpuSample, nextPace, othersCores, sampleCpu, ThreadGovernor } from "../../src/engine/governor.js";
+import { type CpuSample, govern, nextPace, othersCores, sampleCpu } from "../../src/engine/governor.js";
 
 /** Threads after each interval, from what others used of `cores` in it. */
 function paces(cores: number, chosen: number, others: readonly number[]): number[] {
@@ -92,7 +92,7 @@ describe("the governor", () => {
       stats: () => ({ sequences: { running: world.running }, seconds: { waiting: world.waitingSeconds } }) as never,
       setThreads: (threads: number) => void set.push(threads),
     };
-    const governor = new ThreadGovernor(engine, { threads: 2, cores: 2 }, (line) => said.push(line), sample);
+    const governor = govern(engine, { threads: 2, cores: 2 }, (line) => said.push(line), sample);
     return { world, set, said, governor, seconds: (count: number) => vi.advanceTimersByTime(1000 * count) };
   }
 

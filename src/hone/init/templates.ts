@@ -1,5 +1,8 @@
 /** The files of a new project: a task with ten questions that suits the tiny model, and the commands for going on. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { DEFAULT_MODEL } from "../../core/config/defaults.js";
+import { packageRoot } from "../../core/util/paths.js";
 
 export interface Project {
   /** Name of the package. */
@@ -20,59 +23,8 @@ export const scriptsOf = ({ model }: Pick<Project, "model">) => ({
   hone: "hone",
 });
 
-const task = `/** Questions from scenarios.jsonl, answered in plain text. \`npm run check\` looks whether its reward makes sense. */
-import { composeReward, defineTask, exactMatch, fromFile, type Scenario, z } from "${PACKAGE}";
-
-const fields = z.object({ answer: z.string() });
-type Question = Scenario & z.infer<typeof fields>;
-
-export default defineTask<Question>({
-  name: "capitals",
-  description: "Name the capital of a country",
-  // CSV and Parquet too, or a data set of the Hub as "hf:OWNER/NAME"; \`map\` says which column is which field.
-  scenarios: fromFile(new URL("scenarios.jsonl", import.meta.url), { fields }),
-  prompt: ({ question }) => [
-    { role: "system", content: "Answer with the name of the city alone." },
-    { role: "user", content: question },
-  ],
-  reward: composeReward<Question>({
-    parts: {
-      right: { weight: 1, score: exactMatch(({ answer }) => answer) },
-      // Of two wrong answers the shorter one is better. A part that differs is what the first steps learn from.
-      short: { weight: 0.2, score: ({ messages }) => 20 / (20 + (messages.at(-1)?.content.length ?? 0)) },
-    },
-    success: "right",
-  }),
-  // A player that knows the answers: \`npm run check\` plays it, and \`npm run hone -- rollout --expert --show\` prints it.
-  *expert({ answer }) {
-    yield answer;
-  },
-});
-`;
-
-const capitals = {
-  France: "Paris",
-  Spain: "Madrid",
-  Italy: "Rome",
-  Japan: "Tokyo",
-  Kenya: "Nairobi",
-  Peru: "Lima",
-  Norway: "Oslo",
-  Egypt: "Cairo",
-  Canada: "Ottawa",
-  Vietnam: "Hanoi",
-};
-
-const scenarios = Object.entries(capitals)
-  .map(([country, answer], i) =>
-    JSON.stringify({
-      id: country.toLowerCase(),
-      split: i < 8 ? "train" : "test",
-      question: `What is the capital of ${country}?`,
-      answer,
-    }),
-  )
-  .join("\n");
+/** The task is one of the examples, which ship. */
+const example = (name: string) => readFileSync(join(packageRoot, "examples/capitals", name), "utf8");
 
 /** Small enough to finish in a minute or two on a CPU. */
 const config = { task: "task.ts", steps: 3, groupsPerStep: 4, groupSize: 6, validateN: 2, maxTokens: 48 };
@@ -104,8 +56,8 @@ const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Content by file name, without package.json, which npm may have created already. */
 export const filesOf = (project: Project, options: object = {}): Readonly<Record<string, string>> => ({
-  "task.ts": task,
-  "scenarios.jsonl": `${scenarios}\n`,
+  "task.ts": example("task.ts"),
+  "scenarios.jsonl": example("scenarios.jsonl"),
   "hone.config.json": json({ ...config, ...options }),
   "tsconfig.json": json({ compilerOptions, include: ["*.ts"] }),
   ".gitignore": "node_modules\n.hone\n",

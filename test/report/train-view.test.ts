@@ -2,13 +2,26 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { evaluate, shareText } from "../../src/core/run/evaluation.js";
 import type { MetricsLine } from "../../src/core/run/records.js";
 import { ProgressLine } from "../../src/insight/report/progress-line.js";
-import { TrainView, timeText } from "../../src/insight/report/train-view.js";
+import { shownTraining, timeText } from "../../src/insight/report/train-view.js";
 
 /** Collects what is written; a terminal or a file. */
 function stream(isTTY: boolean, columns = 120) {
   const written: string[] = [];
   const fake = { isTTY, columns, write: (text: string) => written.push(text) > 0 };
   return { written, line: new ProgressLine(fake as unknown as NodeJS.WriteStream) };
+}
+
+function trainingOn(line: ProgressLine, steps: number, judged = false) {
+  const { onStart, onPhase, onRollout, onRewarded, onProgress, onStep, onValidation } = shownTraining(line);
+  onStart({ steps, judged });
+  return {
+    phase: onPhase,
+    rollout: onRollout,
+    rewarded: onRewarded,
+    progress: onProgress,
+    step: onStep,
+    validation: onValidation,
+  };
 }
 
 const rollout = {
@@ -94,7 +107,7 @@ afterEach(() => void vi.useRealTimers());
 describe("the view of training in a log", () => {
   it("prints a row for a step under the table's head, which comes again after 25, with a legend before the first", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 30);
+    const view = trainingOn(log, 30);
     for (let step = 3; step <= 30; step++) view.step({ ...line, step });
     const head = written[26] as string;
     const legend = (written[0] as string).slice(0, -head.length);
@@ -115,7 +128,7 @@ describe("the view of training in a log", () => {
       [100, 100],
       [99_999, 12_345],
     ] as const) {
-      const view = new TrainView(log, steps);
+      const view = trainingOn(log, steps);
       view.step({ ...line, ...large, groups_trainable: 512, step, seconds: { total: 12_345.6 } });
       view.step({ ...line, step, success: 0, rollouts: 0, mismatch: null, training_reward: null });
     }
@@ -125,7 +138,7 @@ describe("the view of training in a log", () => {
 
   it("says why a step changed nothing, and what was reused or failed", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 20);
+    const view = trainingOn(log, 20);
     view.step({ ...line, skipped: "no_spread", reused: 7, failures: 2 });
     view.step({ ...line, skipped: "gradient", loss: null, grad_norm: null });
     expect(written[1]).toMatch(
@@ -136,7 +149,7 @@ describe("the view of training in a log", () => {
 
   it("says how many groups were refilled, what was masked, and what several updates clipped", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 20);
+    const view = trainingOn(log, 20);
     view.step({ ...line, groups_refilled: 2, rollouts_masked: 5 });
     view.step({
       ...line,
@@ -162,7 +175,7 @@ describe("the view of training in a log", () => {
 
   it("says how many rollouts were not the model's doing", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 20);
+    const view = trainingOn(log, 20);
     const broken = { rollouts_broken_off: 3, broken_off: { deadline_queue: 1, tool_failure: 2 } };
     view.step({ ...line, ...broken });
     view.step({ ...line, ...broken, groups_broken_off: 2, skipped: "broken_off" });
@@ -186,7 +199,7 @@ describe("the view of training in a log", () => {
       groups_flat: 2,
       judge_agreement: 0.9,
     };
-    new TrainView(log, 20, true).step({ ...line, ...judged, judge });
+    trainingOn(log, 20, true).step({ ...line, ...judged, judge });
     expect(written[1]?.split("\n")).toEqual([
       " 3/20   25.0 %  16–37    64     0.7     5/8      5     150    1.0e-4       12",
       "  independent_reward 0.432 (n=64)",
@@ -201,7 +214,7 @@ describe("the view of training in a log", () => {
 
   it("prints a validation with its interval and n", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 20);
+    const view = trainingOn(log, 20);
     const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 100, reward: 0.5 };
     view.validation({ step: 0, checkpoint: null, result, seconds: 12.34 });
     // Of a fork, which begins with another run's checkpoint.
@@ -218,7 +231,7 @@ describe("the view of training in a log", () => {
     const { line: log, written } = stream(false);
     const result = { ...evaluate([], 0), success: 0.45, low: 0.356, high: 0.548, n: 10_000, reward: 0.5321 };
     const unjudged = { timeout: 11, connection: 12, server_error: 13, rate_limited: 14 };
-    const view = new TrainView(log, 20_000);
+    const view = trainingOn(log, 20_000);
     view.validation({ step: 12_000, checkpoint: 10, result: { ...result, unjudged }, seconds: 1234 });
     const lines = written.join("").trimEnd().split("\n");
     for (const one of lines) expect(one.length).toBeLessThan(80);
@@ -229,7 +242,7 @@ describe("the view of training in a log", () => {
 
   it("shows no longer what is over", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 20);
+    const view = trainingOn(log, 20);
     view.phase(0, "validation", 1);
     view.rollout(rollout);
     view.validation({ step: 0, checkpoint: null, result: evaluate([], 0), seconds: 1 });
@@ -246,7 +259,7 @@ describe("the view of training in a log", () => {
 
   it("shows progress as a plain line every ten seconds, with no control characters", () => {
     const { line: log, written } = stream(false);
-    const view = new TrainView(log, 20);
+    const view = trainingOn(log, 20);
     view.phase(1, "rollouts", 4);
     expect(written).toEqual([]);
     // Also while no rollout has ended.
@@ -268,7 +281,7 @@ describe("the view of training in a log", () => {
 describe("the view of training on a terminal", () => {
   it("redraws one line, says which phase runs, and takes the line away", () => {
     const { line: terminal, written } = stream(true);
-    const view = new TrainView(terminal, 20);
+    const view = trainingOn(terminal, 20);
     vi.advanceTimersByTime(1000);
     view.phase(2, "update", 1);
     vi.advanceTimersByTime(1200);
@@ -294,7 +307,7 @@ describe("the view of training on a terminal", () => {
 
   it("after a step draws the run below the phase: how long it takes, its rewards, the last step's time and memory", () => {
     const { line: terminal, written } = stream(true, 80);
-    const view = new TrainView(terminal, 4);
+    const view = trainingOn(terminal, 4);
     vi.advanceTimersByTime(10_000);
     view.step({ ...line, step: 1, reward: 0.1 });
     vi.advanceTimersByTime(10_000);
@@ -328,7 +341,7 @@ describe("the view of training on a terminal", () => {
     [60, /[^▁█]$/],
   ])("in %i columns draws the newest rewards, so many as there is room for", (columns, bars) => {
     const { line: terminal, written } = stream(true, columns);
-    const view = new TrainView(terminal, 2000);
+    const view = trainingOn(terminal, 2000);
     for (let step = 901; step < 1000; step++) view.step({ ...line, step, reward: 0.1 });
     vi.advanceTimersByTime(10_000_000);
     view.step({ ...line, step: 1000, reward: 0.9 });
@@ -342,7 +355,7 @@ describe("the view of training on a terminal", () => {
 
   it("never draws a line that would wrap", () => {
     const { line: terminal, written } = stream(true, 40);
-    const view = new TrainView(terminal, 20);
+    const view = trainingOn(terminal, 20);
     vi.advanceTimersByTime(1000);
     view.phase(1, "rollouts", 64);
     vi.advanceTimersByTime(1000);
@@ -353,7 +366,7 @@ describe("the view of training on a terminal", () => {
 
   it("under a judge shows its rewards as they come, not the task's own, in the rollouts of training alone", () => {
     const { line: terminal, written } = stream(true);
-    const view = new TrainView(terminal, 20, true);
+    const view = trainingOn(terminal, 20, true);
     const shown = (act: () => void) => {
       // A tenth of a second after it was drawn again by itself.
       vi.advanceTimersByTime(1100);
@@ -373,7 +386,7 @@ describe("the view of training on a terminal", () => {
 
   it("starts the means of each phase anew", () => {
     const { line: terminal, written } = stream(true);
-    const view = new TrainView(terminal, 20);
+    const view = trainingOn(terminal, 20);
     view.phase(0, "validation", 2);
     view.rollout(rollout);
     view.phase(1, "rollouts", 4);

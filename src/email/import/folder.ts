@@ -1,24 +1,11 @@
 /** Lists the files of a folder and its sub-folders, sorted by name. */
-import { type Dirent, readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 export interface FolderEntry {
   readonly path: string;
   /** False for a folder that cannot be opened and for special files (sockets, devices). */
   readonly readable: boolean;
-}
-
-/**
- * Walks a folder. Follows links to files but not to folders, which may form a cycle.
- *
- * @throws the system's error when `folder` itself cannot be opened
- */
-export function walk(folder: string): Generator<FolderEntry> {
-  return walkEntries(folder, entriesOf(folder));
-}
-
-function entriesOf(folder: string): Dirent[] {
-  return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Opening a pipe would block for ever. */
@@ -31,21 +18,24 @@ function leadsToFile(link: string): boolean {
   }
 }
 
-function* walkEntries(folder: string, entries: readonly Dirent[]): Generator<FolderEntry> {
-  for (const entry of entries) {
+/**
+ * Walks a folder. Follows links to files but not to folders, which may form a cycle.
+ *
+ * @throws the system's error when `folder` itself cannot be opened
+ */
+export function* walk(folder: string): Generator<FolderEntry> {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = join(folder, entry.name);
     if (!entry.isDirectory()) {
       yield { path, readable: entry.isFile() || (entry.isSymbolicLink() && leadsToFile(path)) };
       continue;
     }
-    let inner: Dirent[];
     try {
-      inner = entriesOf(path);
+      yield* walk(path);
     } catch {
       // Listed in the summary; one unreadable folder must not stop the import.
       yield { path, readable: false };
-      continue;
     }
-    yield* walkEntries(path, inner);
   }
 }

@@ -60,7 +60,7 @@ describe("checkpoints", () => {
     const file = join(folder, "0001", "manifest.json");
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), version: 1 }));
     await expect(verifyCheckpoint(join(folder, "0001"))).rejects.toThrow(
-      /0001 has format 1, and this hone reads format \d+ only: give one of this format, or use the hone that made it$/,
+      /0001 has format 1, and this hone reads format \d+ only: begin another run with --run NAME, from its adapter with --fork .*0001\/adapter, or use the hone that made it$/,
     );
   });
 

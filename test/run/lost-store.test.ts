@@ -59,7 +59,7 @@ it("a run that is damaged or of another format is listed with the reason, and th
   expect(status).toBe(0);
   const lines = stdout.trimEnd().split("\n").sort();
   expect(lines[0]).toMatch(
-    /^fake\/four {2}cannot be read: .*run\.sqlite has format 4, and this hone reads format \d+ only: start a new run with --run NAME, or use the hone that made it$/,
+    /^fake\/four {2}cannot be read: .*run\.sqlite has format 4, and this hone reads format \d+ only: begin another run with --run NAME, from its adapter with --fork .*four\/checkpoints\/NNNN\/adapter, or use the hone that made it$/,
   );
   expect(lines[1]).toMatch(/^fake\/one {2}2 steps {2}/);
   expect(lines[2]).toMatch(/^fake\/three {2}cannot be read: .*run\.sqlite is not a run of hone$/);

@@ -213,7 +213,7 @@ describe("the run store", () => {
   it.each([FORMAT - 1, FORMAT + 1])("refuses format %i in one line with the remedy, whoever opens it", (format) => {
     begun().close();
     new Database(file).pragma(`user_version = ${format}`);
-    const says = `${file} has format ${format}, and this hone reads format ${FORMAT} only: start a new run with --run NAME, or use the hone that made it`;
+    const says = `${file} has format ${format}, and this hone reads format ${FORMAT} only: begin another run with --run NAME, from its adapter with --fork ${join(dirname(file), "checkpoints/NNNN/adapter")}, or use the hone that made it`;
     const openers = [RunStore.open, RunStore.read, RunStore.recordIn, () => RunReader.open(dirname(file))];
     for (const open of openers) expect(() => open(file)).toThrow(says);
   });

@@ -50,7 +50,7 @@ export function readManifest(folder: string): Manifest {
   }
   try {
     const manifest = z.looseObject({ version: z.number() }).parse(JSON.parse(text));
-    requireFormat(manifest.version, `the checkpoint ${folder}`, "give one of this format");
+    requireFormat(manifest.version, `the checkpoint ${folder}`, join(folder, "adapter"));
     return manifestSchema.parse(manifest);
   } catch (error) {
     if (error instanceof HoneError) throw error;

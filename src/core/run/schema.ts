@@ -1,4 +1,5 @@
 /** The tables of run.sqlite. */
+import { dirname, join } from "node:path";
 import type { Database } from "better-sqlite3";
 import { HoneError } from "../util/errors.js";
 import { FORMAT, requireFormat } from "./format.js";
@@ -109,7 +110,7 @@ export function checkStore(database: Database, file: string): void {
     throw new HoneError(`${file} is not a run of hone`);
   }
   const format = database.pragma("user_version", { simple: true });
-  requireFormat(format, file, "start a new run with --run NAME");
+  requireFormat(format, file, join(dirname(file), "checkpoints/NNNN/adapter"));
 }
 
 /** Creates the tables in an empty file. Throws as {@link checkStore}. */

@@ -1,8 +1,10 @@
 /** The players: checkpoints of runs, and those of --versus. Everything is read, and nothing loaded. */
-
+import { cpSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Config, GivenOptions, OptionOf } from "../../core/config/config.js";
 import { chatOptions, chatSettings } from "../../core/rollout/conversation.js";
 import type { ApiSettings } from "../../core/rollout/player.js";
+import { ownerOf } from "../../core/run/lock.js";
 import type { Adapter } from "../../core/run/records.js";
 import { type RunSettings, settingsOf } from "../../core/run/settings.js";
 import { UsageError } from "../../core/util/errors.js";
@@ -63,7 +65,15 @@ export function chatOfRun(
   return chatSettings({ ...config, ...own });
 }
 
-async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<Entrants> {
+/** Of a run that goes on in another process, which deletes older checkpoints before their turn comes, a copy. */
+function kept(run: string, { path, sha256 }: Adapter, copies: string): Adapter {
+  if (ownerOf(run) === undefined) return { path, sha256 };
+  const copy = join(copies, sha256);
+  cpSync(dirname(path), copy, { recursive: true });
+  return { path: join(copy, basename(path)), sha256 };
+}
+
+async function checkpointsOf(config: EvalConfig, given: GivenOptions, copies: string): Promise<Entrants> {
   const names = config.checkpoint ?? ["latest"];
   const opened: OpenCheckpoints[] = [];
   const entrants: EngineEntrant[] = [];
@@ -90,7 +100,7 @@ async function checkpointsOf(config: EvalConfig, given: GivenOptions): Promise<E
       of: first && config.model !== undefined ? config.model : settings.model,
       weights: first && given.weights !== undefined ? config.weights : settings.weights,
       chat: chatOfRun(settings, given, config),
-      adapter,
+      adapter: adapter && kept(run.folder, adapter, copies),
       fingerprint: run.record.contents.model ?? null,
       highestMismatch: run.highestMismatch,
     });
@@ -149,9 +159,10 @@ function checkKey(servers: readonly ChatServer[], given: string | undefined): vo
 /**
  * Checkpoints in the order of --checkpoint, then the others in that of --versus.
  *
+ * @param copies an empty folder, for checkpoints that would not stay
  * @throws UsageError for unknown names, for two columns with one name, and for runs of different tasks
  */
-export async function findEntrants(config: EvalConfig, given: GivenOptions): Promise<Entrants> {
+export async function findEntrants(config: EvalConfig, given: GivenOptions, copies: string): Promise<Entrants> {
   const { versus = [], checkpoint, run, project } = config;
   // With --versus and no run given, no run is meant.
   const withRun = versus.length === 0 || checkpoint !== undefined || run !== undefined || project !== undefined;
@@ -164,7 +175,7 @@ export async function findEntrants(config: EvalConfig, given: GivenOptions): Pro
     others.flatMap((one) => (one.kind === "api" ? [one.settings] : [])),
     config.playerKey,
   );
-  const found: Entrants = withRun ? await checkpointsOf(config, given) : { entrants: [], run: null, runs: [] };
+  const found: Entrants = withRun ? await checkpointsOf(config, given, copies) : { entrants: [], run: null, runs: [] };
   const entrants = [...found.entrants, ...others];
   const twice = entrants.find(({ name }, i) => entrants.findIndex((one) => one.name === name) < i);
   if (twice) {

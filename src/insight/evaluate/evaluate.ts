@@ -1,8 +1,11 @@
 /** The work of `yarn eval` without its output: plays one set of scenarios with each player, one engine at a time. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { GivenOptions } from "../../core/config/config.js";
 import type { Trajectory } from "../../core/rollout/trajectory.js";
 import { HoneError, messageOf, UsageError } from "../../core/util/errors.js";
-import { LineFile } from "../../core/util/files.js";
+import { LineFile, removedAfter } from "../../core/util/files.js";
 import { toJson } from "../../core/util/json.js";
 import { takeDevice } from "../../engine/device/device.js";
 import { modelFingerprint } from "../../engine/models.js";
@@ -36,7 +39,9 @@ export async function evaluatePlayers(
   given: GivenOptions,
   { signal, view }: { signal: AbortSignal; view: EvalView },
 ) {
-  const found = await findEntrants(config, given);
+  const copies = mkdtempSync(join(tmpdir(), "hone-eval-"));
+  using _copies = removedAfter(copies);
+  const found = await findEntrants(config, given, copies);
   const { entrants, run } = found;
   const prices = config.prices === undefined ? {} : readPrices(config.prices);
   const log = (text: string) => view.log(text);

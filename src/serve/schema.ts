@@ -255,20 +255,20 @@ export class Converter {
       throw new BadSchema(at.path, "$ref", `references lead more than ${MOST_LEVELS} levels deep`);
     this.#levels++;
     const rules = new Set<string>();
-    let impossible = new Impossible(at.path, "false", "it lets no value pass");
+    let impossible: Impossible | undefined;
     try {
       for (const { own, at: place } of this.#alternatives(schema, at, new Set())) {
         try {
           rules.add(read(own, place));
         } catch (error) {
           if (!(error instanceof Impossible)) throw error;
-          impossible = error;
+          impossible ??= error;
         }
       }
     } finally {
       this.#levels--;
     }
-    if (rules.size === 0) throw impossible;
+    if (rules.size === 0) throw impossible ?? new Impossible(at.path, "false", "it lets no value pass");
     return rules.size === 1 ? ([...rules][0] as string) : this.rules.add([...rules].join(" | "));
   }
 
@@ -277,8 +277,7 @@ export class Converter {
     if (schema === true) return [{ own: {}, at }];
     if (schema === false) return [];
     if (!isObject(schema)) throw new BadSchema(at.path, String(schema), "it is no schema");
-    if (++this.#parts > MOST_PARTS)
-      throw new BadSchema(at.path, "allOf", `more than ${MOST_PARTS} parts are to be merged`);
+    this.#takePart(at);
     const { $ref, allOf = [], anyOf, oneOf, ...beside } = schema;
     const own = Object.fromEntries(
       Object.entries(beside).filter(([key, value]) => value !== undefined && !isAnnotation(key)),
@@ -330,8 +329,17 @@ export class Converter {
     return this.#alternatives(schema, at, open);
   }
 
+  /** @throws BadSchema where there is no room for another part */
+  #takePart({ path }: Place): void {
+    if (++this.#parts > MOST_PARTS)
+      throw new BadSchema(path, "allOf", `more than ${MOST_PARTS} parts are to be merged`);
+  }
+
   #merged(one: Alternative, other: Alternative): Alternative {
     const at = other.at.path.length > one.at.path.length ? other.at : one.at;
+    if (Object.keys(one.own).length === 0) return { own: other.own, at };
+    if (Object.keys(other.own).length === 0) return { own: one.own, at };
+    this.#takePart(at);
     return { own: merge(one.own, other.own, (keyword, why) => this.#tell(at, keyword, why)), at };
   }
 

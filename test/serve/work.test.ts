@@ -152,6 +152,16 @@ test("thousands of parts that are merged are refused or merged, however they sta
   expect(() => converted({ type: "object", allOf: parts })).toThrow(BadSchema);
 });
 
+test("thousands of alternatives, each merged with thousands of parts, are refused", () => {
+  const alternatives = Array.from({ length: 2000 }, (_, at) => ({ title: `${at}`, minProperties: at % 3 }));
+  const schema = {
+    $ref: "#/$defs/any",
+    allOf: Array.from({ length: 2000 }, () => ({ maxProperties: 9 })),
+    $defs: { any: { anyOf: alternatives } },
+  };
+  expect(() => converted(schema)).toThrow(BadSchema);
+});
+
 test("an alternative that is impossible leaves no rule without a body", () => {
   const impossible = { allOf: [{ type: "string" }, { type: "integer" }] };
   const schema = {

@@ -1,6 +1,7 @@
 /** `a.b`, `a[b]` and `a[b:c]`, as Jinja's environments look them up. */
 import { methodOf } from "./methods.js";
 import {
+  Callable,
   characters,
   fail,
   isDict,
@@ -39,9 +40,30 @@ export function subscript(value: Value, key: Value): Value {
   return orUndefined(found, `an item of a ${typeName(value)}`);
 }
 
+/** Attributes of `loop`. */
+const ofLoop: Readonly<Record<string, (loop: Loop) => Value>> = {
+  index: ({ index }) => BigInt(index + 1),
+  index0: ({ index }) => BigInt(index),
+  revindex: ({ items, index }) => BigInt(items.length - index),
+  revindex0: ({ items, index }) => BigInt(items.length - index - 1),
+  first: ({ index }) => index === 0,
+  last: ({ items, index }) => index === items.length - 1,
+  length: ({ items }) => BigInt(items.length),
+  // Of loops that are not recursive.
+  depth: () => 1n,
+  depth0: () => 0n,
+  previtem: ({ items, index }) => orUndefined(items[index - 1], "the item before the first"),
+  nextitem: ({ items, index }) => orUndefined(items[index + 1], "the item behind the last"),
+  cycle: ({ index }) =>
+    new Callable("loop.cycle", (args) => orUndefined(args[index % args.length], "the item of an empty cycle")),
+  changed: () => unsupported("loop.changed"),
+};
+
 function ownAttribute(value: Value, name: string): Value | undefined {
   if (/^__/.test(name)) return fail(`a template must not look at ${name}`);
-  return value instanceof Namespace || value instanceof Loop ? value.values.get(name) : methodOf(value, name);
+  if (value instanceof Namespace) return value.values.get(name);
+  if (value instanceof Loop) return Object.hasOwn(ofLoop, name) ? ofLoop[name]?.(value) : undefined;
+  return methodOf(value, name);
 }
 
 /** The place that a value stands for as an index or a bound; undefined where it is no int. */

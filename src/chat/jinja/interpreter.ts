@@ -48,9 +48,21 @@ const COMPARISONS = ["==", "!=", "<", "<=", ">", ">=", "in", "not in"];
 class Break {}
 class Continue {}
 
-/** Variables of a loop's pass, a macro or a block. Its prototype is the scope around, where reading goes on. */
-export type Scope = { [name: string]: Value };
-const within = (around: Scope): Scope => Object.create(around);
+/** Variables of a loop's pass, a macro or a block; reading goes on in the scope around. */
+export class Scope {
+  readonly #values = new Map<string, Value>();
+
+  constructor(readonly around?: Scope) {}
+
+  find(name: string): Value | undefined {
+    const own = this.#values.get(name);
+    return own === undefined ? this.around?.find(name) : own;
+  }
+
+  set(name: string, value: Value): void {
+    this.#values.set(name, value);
+  }
+}
 
 function rangeOf(args: readonly Value[]): Lazy {
   const numbers = args.map((one) => (typeof one === "bigint" ? Number(one) : fail("range is of whole numbers")));
@@ -76,18 +88,19 @@ function namespaceOf(args: readonly Value[], keywords: Keywords): Namespace {
   return new Namespace(new Map([...all].map(([key, value]) => [String(key), value])));
 }
 
-/** The outermost scope. @param variables those that a template is given */
-export function outermost(variables: Scope): Scope {
-  const all: Scope = Object.create(null);
+/** The scope around a template's variables. */
+export function outermost(): Scope {
+  const all = new Scope();
   const functions = [
     new Callable("range", (args) => rangeOf(args)),
     new Callable("namespace", namespaceOf),
     new Callable("dict", (args, keywords) => together("dict()", args.slice(0, 1), keywords)),
     new Callable("raise_exception", ([message]) => fail(text(message ?? null))),
   ];
-  for (const one of functions) all[one.name] = one;
+  for (const one of functions) all.set(one.name, one);
   const constants = { true: true, True: true, false: false, False: false, none: null, None: null };
-  return Object.assign(all, variables, constants);
+  for (const [name, value] of Object.entries(constants)) all.set(name, value);
+  return all;
 }
 const MISSING_GLOBALS = ["cycler", "joiner", "lipsum", "self", "super"];
 
@@ -140,7 +153,7 @@ export class Interpreter {
         this.#assign(node, scope);
         return;
       case "Macro":
-        scope[node.name.value] = this.#macro(node.name.value, node, scope);
+        scope.set(node.name.value, this.#macro(node.name.value, node, scope));
         return;
       case "CallStatement": {
         const { call, callerArgs, body } = node;
@@ -149,7 +162,7 @@ export class Interpreter {
         return;
       }
       case "FilterStatement":
-        out.push(text(this.#filtered(this.run(node.body, within(scope)), node.filter, scope)));
+        out.push(text(this.#filtered(this.run(node.body, new Scope(scope)), node.filter, scope)));
         return;
       default:
         out.push(text(this.#value(node, scope)));
@@ -160,7 +173,7 @@ export class Interpreter {
     const filter = iterable.type === "SelectExpression" ? iterable.test : undefined;
     const all = items(this.#value(iterable.type === "SelectExpression" ? iterable.lhs : iterable, scope));
     const passOf = (item: Value) => {
-      const pass = within(scope);
+      const pass = new Scope(scope);
       this.#bind(loopvar, item, pass);
       return pass;
     };
@@ -168,7 +181,7 @@ export class Interpreter {
     let finished = false;
     for (const [index, item] of chosen.entries()) {
       const pass = passOf(item);
-      pass.loop = loopOf(chosen, index);
+      pass.set("loop", new Loop(chosen, index));
       try {
         this.#write(body, pass, out);
         finished = true;
@@ -178,11 +191,11 @@ export class Interpreter {
       }
     }
     // Jinja writes it where no pass came to its end, be it that each was left by continue or break.
-    if (!finished) this.#write(defaultBlock, within(scope), out);
+    if (!finished) this.#write(defaultBlock, new Scope(scope), out);
   }
 
   #bind(target: Expression, value: Value, scope: Scope): void {
-    if (target.type === "Identifier") scope[target.value] = value;
+    if (target.type === "Identifier") scope.set(target.value, value);
     else if (target.type === "TupleLiteral") this.#unpack(target, value, scope);
     else if (target.type === "MemberExpression" && !target.computed && target.property.type === "Identifier") {
       const owner = this.#value(target.object, scope);
@@ -205,7 +218,7 @@ export class Interpreter {
     const filters = [];
     let target = assignee;
     for (; target.type === "FilterExpression"; target = target.operand) filters.unshift(target.filter);
-    let written: Value = this.run(body, within(scope));
+    let written: Value = this.run(body, new Scope(scope));
     for (const filter of filters) written = this.#filtered(written, filter, scope);
     this.#bind(target, written, scope);
   }
@@ -214,11 +227,11 @@ export class Interpreter {
     const special = ["varargs", "kwargs"].find((one) => mentions(body, one));
     return new Callable(name, (args, keywords) => {
       if (special) return unsupported(`${special} of a macro`);
-      const inside = within(scope);
+      const inside = new Scope(scope);
       const rest = new Map(keywords);
       const caller = rest.get("caller");
       if (caller !== undefined && mentions(body, "caller")) {
-        inside.caller = caller;
+        inside.set("caller", caller);
         rest.delete("caller");
       }
       this.#parameters(name, parameters, args, rest, inside);
@@ -240,11 +253,9 @@ export class Interpreter {
       if (index < args.length && keywords.has(own)) fail(`the macro ${name} gets ${own} twice`);
       const value = index < args.length ? args[index] : keywords.get(own);
       keywords.delete(own);
-      scope[own] = orUndefined(value, own);
+      scope.set(own, orUndefined(value, own));
       if (value === undefined && parameter.type !== "Identifier") {
-        late.push(() => {
-          scope[own] = this.#value(parameter.value, scope);
-        });
+        late.push(() => scope.set(own, this.#value(parameter.value, scope)));
       }
     }
     const [unknown] = keywords.keys();
@@ -284,7 +295,7 @@ export class Interpreter {
   }
 
   #name({ value: name }: Name, scope: Scope): Value {
-    const found = scope[name];
+    const found = scope.find(name);
     if (found === undefined && MISSING_GLOBALS.includes(name)) return unsupported(name);
     return orUndefined(found, name);
   }
@@ -350,27 +361,4 @@ export class Interpreter {
     if (operator === "or") return truth(value) ? value : this.#value(right, scope);
     return operate(operator, value, this.#value(right, scope));
   }
-}
-
-/** `loop` of the pass over an item. */
-function loopOf(all: readonly Value[], index: number): Loop {
-  const { length } = all;
-  const cycle = (args: readonly Value[]) => orUndefined(args[index % args.length], "the item of an empty cycle");
-  const values: Readonly<Record<string, Value>> = {
-    index: BigInt(index + 1),
-    index0: BigInt(index),
-    revindex: BigInt(length - index),
-    revindex0: BigInt(length - index - 1),
-    first: index === 0,
-    last: index === length - 1,
-    length: BigInt(length),
-    // Of loops that are not recursive.
-    depth: 1n,
-    depth0: 0n,
-    previtem: orUndefined(all[index - 1], "the item before the first"),
-    nextitem: orUndefined(all[index + 1], "the item behind the last"),
-    cycle: new Callable("loop.cycle", cycle),
-    changed: new Callable("loop.changed", () => unsupported("loop.changed")),
-  };
-  return new Loop(length, new Map(Object.entries(values)));
 }

@@ -198,20 +198,24 @@ const dictMethods: Methods<Dict> = {
 /** A dict's items. */
 export const pairsOf = (of: Dict) => [...of].map((entry) => Tuple.from<Value>(entry));
 
-const NUMBERS =
-  "as_integer_ratio bit_count bit_length conjugate denominator fromhex from_bytes hex imag is_integer numerator real to_bytes";
+const words = (all: string): ReadonlySet<string> => new Set(all.split(" "));
+const NUMBERS = words(
+  "as_integer_ratio bit_count bit_length conjugate denominator fromhex from_bytes hex imag is_integer numerator real to_bytes",
+);
 /** Attributes of Python's types that are not rendered; a name that is neither here nor above is no attribute. */
-const LACKING: Readonly<Record<string, string>> = {
-  str: "casefold center encode expandtabs format format_map index isascii isidentifier islower isnumeric isprintable istitle isupper ljust maketrans partition rindex rjust rpartition swapcase translate zfill",
-  list: "copy",
-  view: "mapping",
+const LACKING: Readonly<Record<string, ReadonlySet<string>>> = {
+  str: words(
+    "casefold center encode expandtabs format format_map index isascii isidentifier islower isnumeric isprintable istitle isupper ljust maketrans partition rindex rjust rpartition swapcase translate zfill",
+  ),
+  list: words("copy"),
+  view: words("mapping"),
   bool: NUMBERS,
   int: NUMBERS,
   float: NUMBERS,
 };
-const CHANGING: Readonly<Record<string, string>> = {
-  list: "append clear extend insert pop remove reverse sort",
-  dict: "clear pop popitem setdefault update",
+const CHANGING: Readonly<Record<string, ReadonlySet<string>>> = {
+  list: words("append clear extend insert pop remove reverse sort"),
+  dict: words("clear pop popitem setdefault update"),
 };
 
 /**
@@ -221,9 +225,8 @@ const CHANGING: Readonly<Record<string, string>> = {
  */
 export function methodOf(value: Value, name: string): Callable | undefined {
   const type = isText(value) ? "str" : typeName(value);
-  const isAmong = (names: Readonly<Record<string, string>>) => names[type]?.split(" ").includes(name);
-  if (isAmong(CHANGING)) return fail(`a template must not change a ${type} (${name})`);
-  if (isAmong(LACKING))
+  if (CHANGING[type]?.has(name)) return fail(`a template must not change a ${type} (${name})`);
+  if (LACKING[type]?.has(name))
     return unsupported(`the method ${name} of a ${isText(value) ? "text" : isNumber(value) ? "number" : type}`);
   const bound = <Of>(methods: Methods<Of>, of: Of) => {
     const method = Object.hasOwn(methods, name) ? methods[name] : undefined;

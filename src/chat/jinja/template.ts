@@ -1,6 +1,6 @@
 /** A chat template, rendered as transformers renders it, or refused with the reason. */
 import { parse, tokenize } from "@huggingface/jinja";
-import { Interpreter, outermost, type Scope } from "./interpreter.js";
+import { Interpreter, outermost, Scope } from "./interpreter.js";
 import { type Body, bodyOf, hasChains } from "./syntax.js";
 import { asValue, Callable, text } from "./values.js";
 
@@ -37,11 +37,11 @@ export class JinjaTemplate {
     variables: Readonly<Record<string, unknown>>,
     functions: Readonly<Record<string, TemplateFunction>> = {},
   ): string {
-    const all: Scope = {};
+    const all = new Scope(outermost());
     for (const [name, run] of Object.entries(functions)) {
-      all[name] = new Callable(name, (args) => run(...args.map(text)));
+      all.set(name, new Callable(name, (args) => run(...args.map(text))));
     }
-    for (const [name, value] of Object.entries(variables)) if (value !== undefined) all[name] = asValue(value);
-    return this.#interpreter.run(this.#body, outermost(all));
+    for (const [name, value] of Object.entries(variables)) if (value !== undefined) all.set(name, asValue(value));
+    return this.#interpreter.run(this.#body, all);
   }
 }

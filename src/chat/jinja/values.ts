@@ -52,11 +52,11 @@ export class Namespace {
   constructor(readonly values: Map<string, Value>) {}
 }
 
-/** `loop` in a loop's body. */
+/** `loop` in a loop's body, of the pass over an item. */
 export class Loop {
   constructor(
-    readonly length: number,
-    readonly values: ReadonlyMap<string, Value>,
+    readonly items: readonly Value[],
+    readonly index: number,
   ) {}
 }
 
@@ -98,9 +98,9 @@ const TYPES: Readonly<Record<string, string>> = { string: "str", boolean: "bool"
 export function typeName(value: Value): string {
   if (value === null) return "None";
   if (typeof value !== "object") return TYPES[typeof value] as string;
+  if (isDict(value)) return "dict";
   if (value instanceof Undefined) return `undefined (${value.name})`;
   if (value instanceof Lazy) return value.kind;
-  if (isDict(value)) return "dict";
   return value.constructor === Array ? "list" : value.constructor.name.toLowerCase();
 }
 
@@ -200,7 +200,7 @@ export const items = (value: Value): readonly Value[] =>
 /** Python's `len`; undefined where there is none. */
 export function lengthOf(value: Value): number | undefined {
   if (value instanceof Lazy && value.kind === "generator") return undefined;
-  return value instanceof Loop ? value.length : iterated(value)?.length;
+  return (value instanceof Loop ? value.items : iterated(value))?.length;
 }
 
 /** A bool is an int. */

@@ -15,8 +15,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     akin: true,
     patch: at(
       "src/trainer/sampler.ts",
-      "const start = ((step - 1) % this.stepsPerEpoch) * this.#groupsPerStep;",
-      "const start = (step - 1) % this.stepsPerEpoch;",
+      "next: { epoch, at: end }",
+      "next: { epoch, at: step % this.stepsPerEpoch === 0 ? order.length : at + 1 }",
     ),
     flags: ANY_REWARD,
     groups: 3,

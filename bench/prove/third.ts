@@ -57,8 +57,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     family: "policy",
     patch: at(
       "src/trainer/sampler.ts",
-      "const start = ((step - 1) % this.stepsPerEpoch) * this.#groupsPerStep;",
-      "const start = 0;",
+      "next: { epoch, at: end }",
+      "next: { epoch, at: step % this.stepsPerEpoch === 0 ? order.length : 0 }",
     ),
     flags: ANY_REWARD,
   },

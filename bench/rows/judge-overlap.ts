@@ -110,8 +110,10 @@ async function overlap(context: BenchContext, db: string, model: string, maxToke
   const server = await startScriptedJudge({ score: knowingScore(mail), seconds: JUDGE });
   try {
     const policy = policyOf(engine, db, maxTokens);
-    const scenarios = new ScenarioSampler(await emailTask.scenarios({ db }), { groupsPerStep: GROUPS, seed: 1 }).ofStep(
+    const scenarios = new ScenarioSampler(await emailTask.scenarios({ db }), { groupsPerStep: GROUPS, seed: 1 }).next(
       1,
+      [],
+      0,
     );
     await stepTime(policy, scenarios.slice(0, 1), taskReward);
     const judged = judgedBy(server);

@@ -112,17 +112,12 @@ export interface Dealt {
   readonly chosen: boolean;
 }
 
-/** Of a step, counted from 1, by going through the steps before it. */
+/** Of a step, counted from 1, by its place alone. */
 function dealtTo(step: number, { train, groupsPerStep, seed }: Dealt): ReadonlySet<string> {
-  let epoch = 0;
-  let at = 0;
-  for (let before = 1; before < step; before++) {
-    at += groupsPerStep;
-    // What does not fill a step is left out.
-    if (at + groupsPerStep <= train.length) continue;
-    epoch++;
-    at = 0;
-  }
+  // What does not fill a step is left out.
+  const perEpoch = Math.floor(train.length / groupsPerStep);
+  const epoch = Math.floor((step - 1) / perEpoch);
+  const at = ((step - 1) % perEpoch) * groupsPerStep;
   const order = new Random("epoch", seed, epoch).shuffle(train);
   return new Set(order.slice(at, at + groupsPerStep));
 }

@@ -15,7 +15,6 @@ import { use } from "../core/train/settle.js";
 import { HoneError } from "../core/util/errors.js";
 import { hone } from "../core/util/program.js";
 import { type DifficultyCount, difficultyOf, difficultyText, isWithin } from "../insight/report/difficulty.js";
-import { restingSampler } from "./resting.js";
 import type { ScenarioSampler } from "./sampler.js";
 
 type Parts = Omit<LoopParts, "scenarios">;
@@ -83,11 +82,11 @@ export function chosenScenarios(
   measured: readonly ScenarioDifficulty[],
   played: () => readonly GroupOutcome[],
 ): StepScenarios {
-  const within = (row: ScenarioDifficulty) => range === undefined || isWithin(range, row);
-  const named = (rows: readonly ScenarioDifficulty[]) => rows.map(({ scenario }) => scenario);
-  const aside = named(measured.filter((row) => !within(row)));
-  if (rest > 0) return restingSampler(all, { rest, staleness, played, aside });
-  return range === undefined ? all : all.only(new Set(named(measured.filter(within))));
+  const isOutside = (row: ScenarioDifficulty | undefined) => range !== undefined && !(row && isWithin(range, row));
+  const rows = new Map(measured.map((row) => [row.scenario, row]));
+  // Without rest those are out too that were not measured.
+  const ids = rest > 0 ? [...rows.keys()] : all.ofEpoch(0).map(({ id }) => id);
+  return all.without({ rest, staleness, aside: ids.filter((id) => isOutside(rows.get(id))), played });
 }
 
 /** What it costs, before it is spent. */

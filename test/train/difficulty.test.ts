@@ -103,7 +103,8 @@ describe("--difficulty", () => {
     expect(run.store.difficulty().slice(0, first.length)).toEqual(first);
     expect(trained(8).slice(0, 10)).toEqual(before);
     expect(new Set(trained(8)).size).toBe(16);
-    expect(ids(within.ofEpoch(0)).slice(0, 16).sort()).toEqual(trained(8).sort());
+    const chosen = Array.from({ length: 8 }, (_, i) => ids(within.next(i + 1, [], 0)));
+    expect(chosen.flat().sort()).toEqual(trained(8).sort());
   });
 
   it("interrupted at any moment goes on with the rollouts that it has, to the same scenarios", async () => {
@@ -135,7 +136,10 @@ describe("--difficulty", () => {
     expect(kept.length).toBeLessThan(26);
     expect(trained(13).length).toBeGreaterThan(26);
     expect(trained(13).filter((id) => !kept.includes(id))).toEqual([]);
-    expect(within.stepsPerEpoch).toBe(Math.floor(kept.length / 2));
+    const steps = Math.floor(kept.length / 2);
+    const epoch = Array.from({ length: steps }, (_, i) => ids(within.next(i + 1, [], 0)));
+    expect(new Set(epoch.flat()).size).toBe(2 * steps);
+    expect(kept).toEqual(expect.arrayContaining(epoch.flat()));
   });
 
   it("refuses when too few are left, and says how the others were", async () => {
@@ -161,6 +165,9 @@ describe("--difficulty", () => {
   });
 
   it("without it nothing is played before the first step", async () => {
-    expect(await withinDifficulty(partsOf(run), sampler, { ...wanted, difficulty: undefined })).toBe(sampler);
+    const parts = partsOf(run);
+    const all = await withinDifficulty(parts, sampler, { ...wanted, difficulty: undefined });
+    expect(all.next(1, [], 0)).toEqual(sampler.next(1, [], 0));
+    expect(parts.policy.played).toEqual([]);
   });
 });

@@ -42,7 +42,7 @@ function go(steps: number, rest: number, dull: ReadonlySet<string>, aside: reado
 describe("--rest", () => {
   it("is off at 0: every epoch has every scenario", () => {
     const off = go(8, 0, new Set(ids(scenarios)));
-    expect(off.map(({ own }) => own)).toEqual(Array.from({ length: 8 }, (_, i) => ids(all.ofStep(i + 1))));
+    expect(off.map(({ own }) => own)).toEqual(Array.from({ length: 8 }, (_, i) => ids(all.next(i + 1, [], 0))));
     expect(off.map(({ resting }) => resting)).toEqual(Array(8).fill(0));
   });
 

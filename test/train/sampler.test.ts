@@ -10,7 +10,7 @@ const train = ids(scenarios.filter(({ split }) => split === "train"));
 describe("the scenario sampler", () => {
   it("plays each train scenario once an epoch, in an order of the epoch's own", () => {
     const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
-    const epoch = (number: number) => [1, 2, 3, 4].flatMap((step) => ids(sampler.ofStep(4 * number + step)));
+    const epoch = (number: number) => [1, 2, 3, 4].flatMap((step) => ids(sampler.next(4 * number + step, [], 0)));
     expect(sampler.stepsPerEpoch).toBe(4);
     expect([...epoch(0)].sort()).toEqual(train);
     expect([...epoch(1)].sort()).toEqual(train);
@@ -19,9 +19,9 @@ describe("the scenario sampler", () => {
 
   it("resumes by the number of the step alone", () => {
     const first = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 });
-    const before = [1, 2, 3, 4, 5].map((step) => ids(first.ofStep(step)));
-    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 }).ofStep(5))).toEqual(before[4]);
-    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 2 }).ofStep(5))).not.toEqual(before[4]);
+    const before = [1, 2, 3, 4, 5].map((step) => ids(first.next(step, [], 0)));
+    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 }).next(5, [], 0))).toEqual(before[4]);
+    expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 2 }).next(5, [], 0))).not.toEqual(before[4]);
   });
 
   it("validates on test scenarios that `yarn eval --fresh` can name again by the run's settings", () => {
@@ -33,7 +33,7 @@ describe("the scenario sampler", () => {
 
   it("never plays a scenario twice in a step, also where an epoch does not divide", () => {
     const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 1 });
-    for (let step = 1; step < 40; step++) expect(new Set(ids(sampler.ofStep(step))).size).toBe(3);
+    for (let step = 1; step < 40; step++) expect(new Set(ids(sampler.next(step, [], 0))).size).toBe(3);
   });
 
   it("validates on the same test scenarios every time", () => {

@@ -33,22 +33,6 @@ export interface GenerateIo {
   onProgress(progress: { readonly kept: number; readonly pieces: number; readonly of: number }): void;
 }
 
-export interface Generated {
-  /** Pieces from which questions were written, of those that were explored. */
-  readonly pieces: number;
-  readonly explored: number;
-  /** Parts of the source from which nothing can be asked, by reason. */
-  readonly skipped: Readonly<Record<string, number>>;
-  /** Pieces from which the model wrote none. */
-  readonly silent: number;
-  readonly candidates: number;
-  readonly train: number;
-  readonly test: number;
-  readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
-  /** Rows of the file that a person decided about. */
-  readonly reviewed: number;
-}
-
 /** Pieces at a time. The number is part of the result: it does not follow the concurrency. */
 const AT_A_TIME = 8;
 /** Pieces that are explored for each scenario wanted, since not every one gives one. */
@@ -88,7 +72,7 @@ function rowOf({ draft, reason, evidence }: Judged, { source, judge }: GenerateS
  *
  * @throws JudgeStopped when the model cannot be asked any more, or its cost cap is reached: the file has what was kept
  */
-export async function generate(settings: GenerateSettings, io: GenerateIo): Promise<Generated> {
+export async function generate(settings: GenerateSettings, io: GenerateIo) {
   const { source, n, testShare, seed, out } = settings;
   // Something else in its place is an error before anything is paid for.
   readScenarioFile(out);
@@ -127,14 +111,18 @@ export async function generate(settings: GenerateSettings, io: GenerateIo): Prom
   if (pieces.length === 0) writeScenarioFile(out, file);
   const side = (split: string) => file.kept.filter((row) => row.split === split).length;
   return {
+    /** Pieces from which questions were written, of those that were explored. */
     pieces: at,
     explored: pieces.length,
+    /** Parts of the source from which nothing can be asked, by reason. */
     skipped: explored.skipped,
+    /** Pieces from which the model wrote none. */
     silent,
     candidates: judged.length,
     train: side("train"),
     test: side("test"),
     dropped,
+    /** Rows of the file that a person decided about. */
     reviewed: [...file.kept, ...file.dropped].filter(({ reviewed }) => reviewed).length,
   };
 }

@@ -10,7 +10,6 @@ import { writeDurably } from "../core/util/files.js";
 import { toJson } from "../core/util/json.js";
 import { readScenarioFile, type ScenarioRow, withReviews, writeScenarioFile } from "./file.js";
 import { MASKED, Mask, type Masked, NOT_MASKED } from "./logs/mask.js";
-import type { UnusedReason } from "./logs/messages.js";
 import { readLogs } from "./logs/read.js";
 import type { LoggedCall } from "./logs/records.js";
 import { count, sidesOf } from "./pieces.js";
@@ -19,26 +18,7 @@ export type ImportConfig = Pick<Config, "out" | "seed" | "testShare" | "mask" | 
   readonly logs: NonNullable<Config["logs"]>;
 };
 
-export interface ImportSummary {
-  readonly records: number;
-  /** Records that are earlier turns of a conversation. */
-  readonly joined: number;
-  readonly conversations: number;
-  readonly unused: Readonly<Partial<Record<UnusedReason, number>>>;
-  readonly train: number;
-  readonly test: number;
-  /** Conversations that give no scenario: of several questions, or without an answer in words. */
-  readonly without_scenario: Readonly<Record<string, number>>;
-  readonly trajectories: number;
-  /** Conversations that are not to be imitated: their question is for tests. */
-  readonly held_out: number;
-  /** Different texts that were masked, by kind. */
-  readonly masked: Readonly<Record<string, number>>;
-  /** What no mask finds; where something was to be masked. */
-  readonly not_masked?: string;
-  readonly scenarios_file: string;
-  readonly trajectories_file: string;
-}
+export type ImportSummary = Awaited<ReturnType<typeof importLogs>>;
 
 const TEST_SHARE = 0.2;
 
@@ -132,7 +112,7 @@ async function masked(
 }
 
 /** @throws HoneError when nothing can be used, or it is interrupted; both files are then as they were */
-export async function importLogs(config: ImportConfig, signal?: AbortSignal): Promise<ImportSummary> {
+export async function importLogs(config: ImportConfig, signal?: AbortSignal) {
   const mask = new Mask(kindsOf(config.mask), config.maskWords);
   const { conversations: read, records, joined, unused } = await readLogs(config.logs.map((file) => resolve(file)));
   if (read.length === 0) {
@@ -190,15 +170,20 @@ export async function importLogs(config: ImportConfig, signal?: AbortSignal): Pr
   const side = (split: string) => file.kept.filter((row) => row.split === split).length;
   return {
     records,
+    /** Records that are earlier turns of a conversation. */
     joined,
     conversations: conversations.length,
     unused,
     train: side("train"),
     test: side("test"),
+    /** Conversations that give no scenario: of several questions, or without an answer in words. */
     without_scenario: lacking,
     trajectories: trajectories.length,
+    /** Conversations that are not to be imitated: their question is for tests. */
     held_out: heldOut,
+    /** Different texts that were masked, by kind. */
     masked: mask.counts,
+    /** What no mask finds; where something was to be masked. */
     ...(config.mask || config.maskWords ? { not_masked: NOT_MASKED } : {}),
     scenarios_file: scenariosFile,
     trajectories_file: trajectoriesFile,

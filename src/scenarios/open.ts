@@ -2,12 +2,12 @@
 import { join, resolve } from "node:path";
 import { serverLogs } from "../agent/servers.js";
 import type { Config, OptionOf } from "../core/config/config.js";
-import { type JudgeUsage, openVerdictFile } from "../core/run/verdicts.js";
+import { openVerdictFile } from "../core/run/verdicts.js";
 import { HoneError, messageOf, UsageError } from "../core/util/errors.js";
 import type { Judge } from "../judge/judge.js";
 import { openJudge } from "../judge/reward/judge.js";
 import { VERDICTS_FILE } from "../judge/reward/judge-options.js";
-import { type Generated, type GenerateIo, generate } from "./generate.js";
+import { type GenerateIo, generate } from "./generate.js";
 import type { Source } from "./pieces.js";
 import { documentSource } from "./sources/documents.js";
 import { mailSource } from "./sources/mail.js";
@@ -20,12 +20,7 @@ export interface GenerateFromIo extends GenerateIo {
   readonly log: (line: string) => void;
 }
 
-export interface GenerateSummary extends Generated, JudgeUsage {
-  readonly file: string;
-  readonly unit: string;
-  /** Answers that were taken from the cache. */
-  readonly cached: number;
-}
+export type GenerateSummary = Awaited<ReturnType<typeof generateScenarios>>;
 
 const SCENARIOS = 100;
 const TEST_SHARE = 0.2;
@@ -50,7 +45,7 @@ function sourceOf(config: GenerateConfig, judge: Judge, log: (line: string) => v
 }
 
 /** @throws HoneError when the model cannot be asked any more: what was kept until then is in the file */
-export async function generateScenarios(config: GenerateConfig, io: GenerateFromIo): Promise<GenerateSummary> {
+export async function generateScenarios(config: GenerateConfig, io: GenerateFromIo) {
   const out = resolve(config.out ?? "scenarios.jsonl");
   const { cache, close } = openVerdictFile(join(config.home, VERDICTS_FILE));
   try {
@@ -74,6 +69,7 @@ export async function generateScenarios(config: GenerateConfig, io: GenerateFrom
     };
     try {
       const generated = await generate(settings, { signal: io.signal, onProgress });
+      // `cached`: answers that were taken from the cache.
       return { ...generated, ...judge.usage(), cached: judge.cached, file: out, unit: source.unit };
     } catch (error) {
       if (!(error instanceof HoneError) || error instanceof UsageError || kept === 0) throw error;

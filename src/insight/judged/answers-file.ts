@@ -16,15 +16,7 @@ import { correctnessQuality, type JudgedAnswer } from "../report/correctness-qua
 import { type FileConfig, type FileIo, filesOf, openHomeJudge, readGroups, writeJudged } from "./files.js";
 
 /** One line of the new file. */
-export interface AnswerRow extends Claim {
-  readonly id: string;
-  readonly scenario: string;
-  /** Whether the task's own comparison accepts it. */
-  readonly task: boolean;
-  /** null without a verdict. */
-  readonly judge: boolean | null;
-  readonly reasoning: string;
-}
+export type AnswerRow = ReturnType<typeof rowOf>;
 
 export type AnswersSummary = Awaited<ReturnType<typeof judgeAnswers>>;
 
@@ -90,13 +82,15 @@ export async function judgeAnswers(
   }
 }
 
-function rowOf({ trajectory, claim }: Asked, votes: readonly CorrectnessVote[]): AnswerRow {
+function rowOf({ trajectory, claim }: Asked, votes: readonly CorrectnessVote[]) {
   const verdict = majority(votes);
   return {
     id: trajectory.id,
     scenario: trajectory.scenario.id,
     ...claim,
+    /** Whether the task's own comparison accepts it. */
     task: trajectory.reward.success,
+    /** null without a verdict. */
     judge: verdict?.accept ?? null,
     reasoning: verdict?.reasoning ?? "",
   };

@@ -18,15 +18,6 @@ import {
   spansIn,
 } from "./records.js";
 
-export interface ReadLogs {
-  /** Whole conversations, in the order of their files. */
-  readonly conversations: readonly LoggedCall[];
-  readonly records: number;
-  /** Turns that a later call of the conversation has in its prompt. */
-  readonly joined: number;
-  readonly unused: Partial<Record<UnusedReason, number>>;
-}
-
 /** Bytes of a file that is one JSON value at most: it is read as a whole. */
 const WHOLE = 256 << 20;
 
@@ -111,7 +102,7 @@ function joined(calls: readonly LoggedCall[]): LoggedCall[] {
  * @throws UsageError when a file is missing
  * @throws HoneError when it cannot be read
  */
-export async function readLogs(files: readonly string[]): Promise<ReadLogs> {
+export async function readLogs(files: readonly string[]) {
   const traces = new Map<string, LoggedCall[]>();
   const unused: Partial<Record<UnusedReason, number>> = {};
   let records = 0;
@@ -151,5 +142,6 @@ export async function readLogs(files: readonly string[]): Promise<ReadLogs> {
       }
     }
   }
+  // Whole conversations in the order of their files; `joined`: turns that a later call of the conversation has in its prompt.
   return { conversations, records, joined: parts, unused };
 }

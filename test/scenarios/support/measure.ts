@@ -3,7 +3,7 @@ import { JudgeClient } from "../../../src/judge/client.js";
 import { Judge } from "../../../src/judge/judge.js";
 import type { ScenarioRow } from "../../../src/scenarios/file.js";
 import { readScenarioFile } from "../../../src/scenarios/file.js";
-import { type Generated, type GenerateSettings, generate } from "../../../src/scenarios/generate.js";
+import { type GenerateSettings, generate } from "../../../src/scenarios/generate.js";
 import type { Source } from "../../../src/scenarios/pieces.js";
 import { clientSettings, memoryCache, never } from "../../judge/support/judging.js";
 
@@ -15,7 +15,11 @@ export async function generated(
   judge: Judge,
   out: string,
   more: Partial<GenerateSettings> = {},
-): Promise<{ summary: Generated; kept: readonly ScenarioRow[]; dropped: readonly ScenarioRow[] }> {
+): Promise<{
+  summary: Awaited<ReturnType<typeof generate>>;
+  kept: readonly ScenarioRow[];
+  dropped: readonly ScenarioRow[];
+}> {
   const settings = { n: 10_000, perPiece: 10, tries: 3, testShare: 0.3, seed: 1, about: undefined, ...more };
   const summary = await generate({ source, judge, out, ...settings }, { signal: never, onProgress: () => undefined });
   return { summary, ...readScenarioFile(out) };

@@ -272,7 +272,9 @@ describe("a run that goes on", () => {
     expect(() => check(recorded, { preset: "art-e" })).toThrow(
       /--on-tool-error stop .*--groups-per-step 12 \(was 8\).*--std-floor 0.000001/,
     );
-    expect(() => check(recorded, {}, { model: "a", scenarios: "other" })).toThrow("other contents of the scenarios");
+    expect(() => check(recorded, {}, { model: "a", scenarios: "other" })).toThrow(
+      /: other contents of the scenarios\.\nBring back the former to go on with it, /,
+    );
   });
 });
 

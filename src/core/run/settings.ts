@@ -44,18 +44,16 @@ export function checkSameRun(
       `the run ${folder} was trained from other weights than --model ${settings.model} has now, and its adapters fit those alone.\nBegin another run with --run NAME`,
     );
   }
-  const differences = [
-    ...keptOptions("identity").flatMap((name) =>
-      same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],
-    ),
-    ...ofTask,
-    // A run whose model had tools of MCP servers does not go on without them.
-    ...Object.keys({ ...contents, ...(recorded.contents.tools ? { tools: "" } : {}) }).flatMap((name) =>
-      recorded.contents[name] === contents[name] ? [] : [`other contents of the ${name}`],
-    ),
-  ];
+  const differences = keptOptions("identity").flatMap((name) =>
+    same(before(name), settings[name]) ? [] : [`${flagOf(name)} ${show(settings[name])} (was ${show(before(name))})`],
+  );
+  differences.push(...ofTask);
+  const undo = differences.length > 0 ? "Leave these out" : "Bring back the former";
+  // A run whose model had tools of MCP servers does not go on without them.
+  for (const name of Object.keys({ ...contents, ...(recorded.contents.tools ? { tools: "" } : {}) }))
+    if (recorded.contents[name] !== contents[name]) differences.push(`other contents of the ${name}`);
   if (differences.length === 0) return;
   throw new UsageError(
-    `the run ${folder} was begun differently: ${differences.join("; ")}.\nLeave these out to go on with it, begin another with --run NAME, or start one from its checkpoint with --run NAME --fork ${shellWord(`${folder}/checkpoints/NNNN`)}`,
+    `the run ${folder} was begun differently: ${differences.join("; ")}.\n${undo} to go on with it, begin another with --run NAME, or start one from its checkpoint with --run NAME --fork ${shellWord(`${folder}/checkpoints/NNNN`)}`,
   );
 }

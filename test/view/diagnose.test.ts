@@ -119,11 +119,11 @@ describe("steps with the same trouble", () => {
 
   it("are told together, with the commonest failing call, the commonest end, and what to type", () => {
     const steps = [1, 2, 3].map((step) => stepOf(step, { ...unsolved, ...failing }));
-    const rows = [
+    const rows: Row["failed"] = [
       ["search", "unknown_tool"],
       ["search", "unknown_tool"],
       ["", "malformed"],
-    ] as const;
+    ];
     const [problem, ...others] = problemsOf(
       run(steps),
       steps.map(({ step }) => row(step, rows)),

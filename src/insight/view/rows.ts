@@ -1,5 +1,7 @@
 /** Rollouts of a run as the page shows them: rows of its table, and single ones in full. */
 
+// Declares counts of its own.
+import type {} from "../../agent/with-base.js";
 import { brokenOff } from "../../core/rollout/deadline.js";
 import { type AgentCounts, callsIn } from "../../core/rollout/trajectory.js";
 import type { TokenRecord } from "../../core/rollout/transcript.js";
@@ -7,7 +9,6 @@ import { mapBigints } from "../../core/util/json.js";
 import { cutText } from "../../core/util/text.js";
 import type { SeenRollout } from "../../machine/runs/reader.js";
 import { shorten } from "../report/played.js";
-import type { Body, Row, Tokens } from "./wire.js";
 
 /** Characters of a question in the table. */
 const QUESTION = 200;
@@ -17,7 +18,7 @@ const NAME = 64;
 export const questionOf = ({ trajectory }: SeenRollout): string =>
   trajectory.scenario.question?.slice(0, QUESTION) ?? "";
 
-export function rowOf(seen: SeenRollout): Row {
+export function rowOf(seen: SeenRollout) {
   const { id, phase, step, scenario, member, reward, success, end, turns, trajectory } = seen;
   return {
     id,
@@ -29,11 +30,14 @@ export function rowOf(seen: SeenRollout): Row {
     reward,
     success,
     end,
+    /** It ended by no fault of the model, and was not compared with its group. */
     brokenOff: brokenOff(trajectory) !== null,
     turns,
     tokens: seen.completionTokens,
+    /** The reward as the update used it; null where it did not use the rollout. */
     trained: seen.trainingReward,
     advantage: seen.advantage,
+    /** Its calls that did not run: the name as it was written, and why. */
     failed: callsIn(trajectory).flatMap(({ name, outcome }) =>
       outcome === "ok" ? [] : [[cutText(name, NAME), outcome] as const],
     ),
@@ -57,9 +61,11 @@ function stretchesOf(sampled: readonly number[]): number[] {
   return [...lengths, length];
 }
 
-const tokensOf = ({ ids, sampled, logprobs }: TokenRecord): Tokens => ({
+export const tokensOf = ({ ids, sampled, logprobs }: TokenRecord) => ({
   ids,
+  /** Run lengths: given tokens first, then sampled and given ones alternately. */
   stretches: stretchesOf(sampled),
+  /** Log-probabilities of the sampled tokens in order, in thousandths of a nat. */
   logprobs: logprobs.flatMap((logprob, i) => (sampled[i] === 1 ? [Math.round(1000 * logprob)] : [])),
 });
 
@@ -71,15 +77,15 @@ function cutTexts<T>(value: T, limit: number): T {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one, limit)])) as T;
 }
 
-function baseOf({ agent = {} }: { readonly agent?: Partial<AgentCounts> }): Body["base"] {
+function baseOf({ agent = {} }: { readonly agent?: Partial<AgentCounts> }) {
   const { base_calls: calls = 0, base_prompt_tokens: promptTokens = 0, base_completion_tokens: tokens = 0 } = agent;
   return calls === 0 ? null : { calls, promptTokens, tokens };
 }
 
 /** @param limit characters of each text that are kept; undefined: all */
-export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number): Body {
+export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: number) {
   const { player, seconds, tokens, branches = [], tree = [], output = "", answer, reason, deadlineCause } = trajectory;
-  const body: Body = {
+  const body = {
     id,
     // A page's JSON has no integers beyond 2^53 - 1: there they are texts of their digits.
     messages: mapBigints(trajectory.messages, String),
@@ -95,13 +101,17 @@ export function bodyOf({ id, explanation, trajectory }: SeenRollout, limit?: num
     maxTurns: trajectory.maxTurns,
     seed: trajectory.seed,
     tokens: tokens ? tokensOf(tokens) : null,
+    /** An agent's further sequences. */
     branches: branches.map((branch) => ({
       messages: mapBigints(branch.messages, String),
       calls: mapBigints(branch.calls ?? [], String),
       tokens: tokensOf(branch.tokens),
     })),
+    /** Its turns over all sequences; empty where there is one. */
     tree,
+    /** What an agent has asked the frozen base beside the trained model; null: nothing. */
     base: baseOf(trajectory),
+    /** The end of an agent's output. */
     output,
   };
   return limit === undefined ? body : cutTexts(body, limit);

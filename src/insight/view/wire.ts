@@ -2,11 +2,10 @@
  * The data of the page: the answers of the live server and the content of a report file. The page's source uses these types.
  */
 
-import type { PlayedNode, Player, Trajectory } from "../../core/rollout/trajectory.js";
 import type { Device, RolloutPhase, StepRow, ValidationRow } from "../../core/run/records.js";
-import type { CallRecord, ChatMessage } from "../../core/task/task.js";
-import type { LogTail, RolloutRow } from "../../machine/runs/reader.js";
+import type { LogTail } from "../../machine/runs/reader.js";
 import type { Matrix } from "../report/matrix.js";
+import type { bodyOf, rowOf, tokensOf } from "./rows.js";
 
 /** A run without its rollouts. */
 export interface RunView {
@@ -40,21 +39,7 @@ export interface RunView {
 }
 
 /** One rollout in the table. */
-export interface Row
-  extends Pick<
-    RolloutRow,
-    "id" | "phase" | "step" | "scenario" | "member" | "reward" | "success" | "end" | "turns" | "advantage"
-  > {
-  readonly kind: string | null;
-  /** It ended by no fault of the model, and was not compared with its group. */
-  readonly brokenOff: boolean;
-  readonly tokens: number;
-  /** The reward as the update used it; null where it did not use the rollout. */
-  readonly trained: number | null;
-  /** Its calls that did not run: the name as it was written, and why. */
-  readonly failed: readonly (readonly [name: string, outcome: string])[];
-  readonly seconds: number;
-}
+export type Row = ReturnType<typeof rowOf>;
 
 export interface Rows {
   readonly rows: readonly Row[];
@@ -65,35 +50,10 @@ export interface Rows {
 }
 
 /** Tokens of one rollout. */
-export interface Tokens {
-  readonly ids: readonly number[];
-  /** Run lengths: given tokens first, then sampled and given ones alternately. */
-  readonly stretches: readonly number[];
-  /** Log-probabilities of the sampled tokens in order, in thousandths of a nat. */
-  readonly logprobs: readonly number[];
-}
+export type Tokens = ReturnType<typeof tokensOf>;
 
 /** One rollout as it is read. */
-export interface Body
-  extends Pick<Trajectory, "reward" | "promptTokens" | "maxTurns" | "seed">,
-    Pick<RolloutRow, "id" | "explanation"> {
-  readonly messages: readonly ChatMessage[];
-  readonly calls: readonly CallRecord[];
-  readonly answer: Readonly<Record<string, unknown>> | null;
-  readonly reason: string | null;
-  readonly deadline: string | null;
-  readonly player: Pick<Player, "kind" | "model" | "temperature">;
-  readonly seconds: { readonly total: number; readonly player: number; readonly tools: number };
-  readonly tokens: Tokens | null;
-  /** An agent's further sequences. */
-  readonly branches: readonly (Pick<Body, "messages" | "calls"> & { readonly tokens: Tokens })[];
-  /** Its turns over all sequences; empty where there is one. */
-  readonly tree: readonly PlayedNode[];
-  /** What an agent has asked the frozen base beside the trained model; null: nothing. */
-  readonly base: { readonly calls: number; readonly promptTokens: number; readonly tokens: number } | null;
-  /** The end of an agent's output. */
-  readonly output: string;
-}
+export type Body = ReturnType<typeof bodyOf>;
 
 /** Bytes of tokens by id, one character per byte. */
 export type Pieces = Readonly<Record<number, string>>;

@@ -45,13 +45,10 @@ export class RepositoryCache {
   /** The commit of a branch, a tag or a commit hash; undefined when nothing was downloaded for it. */
   commitOf(revision: string): string | undefined {
     if (isCommit(revision)) return existsSync(this.snapshot(revision)) ? revision : undefined;
-    try {
-      const commit = readFileSync(join(this.folder, "refs", revision), "utf8").trim();
-      return isCommit(commit) ? commit : undefined;
-    } catch (error) {
-      if (["ENOENT", "ENOTDIR", "EISDIR"].includes(codeOf(error) ?? "")) return undefined;
-      throw error;
-    }
+    const file = join(this.folder, "refs", revision);
+    // A branch may be called as a folder of others is.
+    const commit = existsSync(file) && statSync(file).isFile() ? readFileSync(file, "utf8").trim() : "";
+    return isCommit(commit) ? commit : undefined;
   }
 
   nameCommit(revision: string, commit: string): void {
@@ -119,10 +116,8 @@ export function cachedModels(cache: string): string[] {
 /** Disk usage of a folder in bytes, links not followed. */
 export function bytesIn(folder: string): number {
   if (!existsSync(folder)) return 0;
-  return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
-    const path = join(folder, entry.name);
-    return sum + (entry.isDirectory() ? bytesIn(path) : entry.isFile() ? statSync(path).size : 0);
-  }, 0);
+  const files = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile());
+  return files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
 /** The first missing part of a file that is split into parts ("model-00002-of-00003.safetensors"). */

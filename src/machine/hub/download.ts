@@ -3,17 +3,17 @@
  * checked by size and checksum, and put in place when complete.
  */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { mkdir, open, rm, stat } from "node:fs/promises";
+import { createReadStream, statSync } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { codeOf, HoneError } from "../../core/util/errors.js";
+import { HoneError } from "../../core/util/errors.js";
 import { flush, moveDurably } from "../../core/util/files.js";
 import { withLock } from "../../core/util/lock.js";
 import { needDisk, sizeText } from "../plan/machine.js";
 import { RepositoryCache } from "./cache.js";
-import { exchange, Interrupted, rootOf } from "./http.js";
-import type { HubOptions } from "./hub-options.js";
-import { addressOf, describe, explained, type Listing, type RemoteFile } from "./listing.js";
+import { exchange, Interrupted } from "./http.js";
+import { type HubOptions, rootOf } from "./hub-options.js";
+import { addressOf, describe, type Listing, type RemoteFile } from "./listing.js";
 
 /** Downloads from this size (bytes) on are announced. */
 const WORTH_SAYING = 10e6;
@@ -27,26 +27,27 @@ const WORTH_SAYING = 10e6;
  */
 export async function downloadFiles(listing: Listing, paths: readonly string[], options: HubOptions): Promise<string> {
   const { repository, commit } = listing;
+  const { id } = repository;
   const cache = new RepositoryCache(options.cache, repository);
-  const waiting = () => options.log?.(`waiting for another process that downloads ${repository.id}`);
+  const waiting = () => options.log?.(`waiting for another process that downloads ${id}`);
+  const placeOf = ({ path }: RemoteFile) => join(cache.snapshot(commit), path);
   const fetchMissing = async () => {
     const files: RemoteFile[] = [];
     for (const path of paths) files.push(await describe(listing, path, options));
-    const have = await Promise.all(files.map((file) => bytesHere(cache, commit, file)));
-    const missing = sum(files.map(({ size }, index) => size - (have[index] as number)));
-    if (missing > 0)
-      needDisk(options.cache, missing, repository.id, "set HF_HOME to a folder of a larger disk", options.freeBytes);
-    if (missing >= WORTH_SAYING)
-      options.log?.(`downloading ${sizeText(missing)} of ${repository.id} from ${rootOf(options)}`);
+    const have = files.map((file) => (sizeOf(placeOf(file)) === file.size ? file.size : bytesHere(cache, file)));
     const total = sum(files.map(({ size }) => size));
+    const missing = total - sum(have);
+    if (missing > 0)
+      needDisk(options.cache, missing, id, "set HF_HOME to a folder of a larger disk", options.freeBytes);
+    if (missing >= WORTH_SAYING) options.log?.(`downloading ${sizeText(missing)} of ${id} from ${rootOf(options)}`);
     let done = 0;
     for (const [index, file] of files.entries()) {
-      if (!(await isWhole(join(cache.snapshot(commit), file.path), file.size))) {
+      if (sizeOf(placeOf(file)) !== file.size) {
         const report = (bytes: number) =>
-          options.onProgress?.({ repository: repository.id, file: file.path, done: done + bytes, total });
+          options.onProgress?.({ repository: id, file: file.path, done: done + bytes, total });
         // Reported before the first byte arrives, with the bytes already here.
         report(have[index] as number);
-        await explained(repository, listing.revision, options, () => download(listing, file, cache, options, report));
+        await download(listing, file, cache, options, report);
         cache.link(commit, file.path, file.checksum);
       }
       done += file.size;
@@ -58,14 +59,14 @@ export async function downloadFiles(listing: Listing, paths: readonly string[], 
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
-/** Bytes of a file that are here already. */
-async function bytesHere(cache: RepositoryCache, commit: string, file: RemoteFile): Promise<number> {
-  if (await isWhole(join(cache.snapshot(commit), file.path), file.size)) return file.size;
-  if (await isWhole(cache.blob(file.checksum), file.size)) return file.size;
-  return usable(partOf(cache, file), file.size);
-}
+const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size;
 
-const isWhole = async (path: string, size: number) => (await sizeOf(path)) === size;
+/** Bytes of a file's content that are here already: all of it, or of a partial file that can be resumed. */
+function bytesHere(cache: RepositoryCache, file: RemoteFile): number {
+  if (sizeOf(cache.blob(file.checksum)) === file.size) return file.size;
+  const have = sizeOf(partOf(cache, file)) ?? 0;
+  return have <= file.size ? have : 0;
+}
 
 /**
  * Named by checksum, so that a partial file of another version is never resumed. Python's partial files are not used.
@@ -80,25 +81,22 @@ async function download(
   report: (bytes: number) => void,
 ): Promise<void> {
   const blob = cache.blob(file.checksum);
-  if (await isWhole(blob, file.size)) return;
+  if (sizeOf(blob) === file.size) return;
   const url = addressOf(listing, file.path, options);
+  const { repository, revision } = listing;
   const part = partOf(cache, file);
   await mkdir(dirname(part), { recursive: true });
-  let have = await usable(part, file.size);
+  let have = bytesHere(cache, file);
   if (have !== file.size || have === 0) {
-    const request = () => ({
-      url,
-      method: "GET" as const,
-      ...(have > 0 ? { headers: { range: `bytes=${have}-` } } : {}),
-    });
+    const rest = () => (have > 0 ? { headers: { range: `bytes=${have}-` } } : {});
+    const request = () => ({ url, repository, revision, ...rest() });
     // A server without range support begins again each time; repeated bytes are not progress.
     let furthest = have;
-    await exchange(request, options, async ({ response }, { received, advanced }) => {
+    await exchange(request, options, async (response, received) => {
       if (response.status !== 206) have = 0;
       const output = await open(part, have > 0 ? "a" : "w");
       try {
         for await (const chunk of response.body ?? []) {
-          received();
           if (have + chunk.length > file.size) {
             await output.truncate(0);
             throw new HoneError(
@@ -107,15 +105,13 @@ async function download(
           }
           await output.writeFile(chunk);
           have += chunk.length;
-          if (have > furthest) {
-            furthest = have;
-            advanced();
-          }
+          received(have > furthest);
+          furthest = Math.max(furthest, have);
           report(have);
         }
       } finally {
         await output.close();
-        have = await usable(part, file.size);
+        have = bytesHere(cache, file);
       }
       if (have !== file.size) throw new Interrupted(`${have} of ${file.size} bytes came`);
     });
@@ -128,25 +124,9 @@ async function download(
   moveDurably(part, blob);
 }
 
-/** Size of a partial file that can be resumed; 0 when it is longer than the file. */
-async function usable(part: string, size: number): Promise<number> {
-  const have = (await sizeOf(part)) ?? 0;
-  return have <= size ? have : 0;
-}
-
-async function sizeOf(path: string): Promise<number | undefined> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
 /** Checksum of a file, SHA-256 or git's SHA-1 of a blob, chosen to match `like`. */
 export async function checksumOf(path: string, like: string): Promise<string> {
-  const hash =
-    like.length === 64 ? createHash("sha256") : createHash("sha1").update(`blob ${(await stat(path)).size}\0`);
+  const hash = like.length === 64 ? createHash("sha256") : createHash("sha1").update(`blob ${statSync(path).size}\0`);
   for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(chunk);
   return hash.digest("hex");
 }

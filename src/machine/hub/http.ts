@@ -1,29 +1,16 @@
 /**
- * HTTP client for the Hugging Face Hub and its mirrors. Handles redirects to other hosts, which must not get the token,
- * broken or stalled connections, and busy servers.
+ * HTTP client for the Hugging Face Hub and its mirrors. Handles broken or stalled connections and busy servers, and tells what
+ * helps against a refusal.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoneError, messageOf } from "../../core/util/errors.js";
 import { anyOf } from "../../core/util/signals.js";
 import { TimeLimit } from "../../core/util/time-limit.js";
-
-export interface HttpOptions {
-  /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */
-  readonly endpoint: string;
-  /** HF_TOKEN. Sent to the endpoint only, never to where it redirects. */
-  readonly token: string | undefined;
-  /** HF_HUB_OFFLINE: no request is made. */
-  readonly offline: boolean;
-  readonly signal?: AbortSignal | undefined;
-  /** Milliseconds without a byte after which a connection counts as dead. */
-  readonly stallTimeout?: number;
-  /** Milliseconds before the first retry; doubled after each without new bytes. */
-  readonly retryDelay?: number;
-}
+import type { Repository } from "./cache.js";
+import { type HubOptions, rootOf } from "./hub-options.js";
 
 /** Maximum number of consecutive tries without new bytes. */
 const MAX_FRUITLESS = 5;
-const MAX_REDIRECTS = 5;
 /** Longest accepted Retry-After in milliseconds; the Hub's rate limit covers five minutes. */
 const MAX_PAUSE = 300_000;
 
@@ -39,49 +26,34 @@ export class Interrupted extends Error {
   }
 }
 
-/** A definite refusal; a retry would get the same answer. */
-export class HubRefusal extends HoneError {
-  constructor(
-    readonly place: string,
-    readonly status: number,
-    /** `X-Error-Code`: "GatedRepo", "RepoNotFound", "RevisionNotFound", "EntryNotFound"; "" where it has none. */
-    readonly code: string,
-  ) {
-    super(`${place} answered ${status}: check HF_ENDPOINT`);
-  }
-}
-
 /** The endpoint could not be reached at all. */
 export class HubUnreachable extends HoneError {}
 
-/** A response, with its headers and those of the redirects before it; the first of a name counts. */
-export interface Answer {
-  readonly response: Response;
-  readonly headers: ReadonlyMap<string, string>;
+/** To an address of the endpoint, about a repository. */
+export interface HubRequest {
+  readonly url: string;
+  readonly method?: "HEAD";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly repository: Repository;
+  readonly revision: string;
 }
 
-/** Callbacks while the body is read. */
-export interface Reception {
-  /** Bytes arrived: resets the stall timer. */
-  received(): void;
-  /** New bytes arrived: resets the count of fruitless tries. */
-  advanced(): void;
-}
-
-export const rootOf = ({ endpoint }: Pick<HttpOptions, "endpoint">) => endpoint.replace(/\/+$/, "");
+/** The address of a repository's page: that of "a/b", or of "datasets/a/b". */
+export const pageOf = ({ kind, id }: Repository, options: HubOptions) =>
+  `${rootOf(options)}/${kind === "dataset" ? `datasets/${id}` : id}`;
 
 /**
  * Sends a request and processes its answer; repeats both, with increasing pauses, when the connection breaks.
  *
- * @param use reads the body and reports progress
- * @throws HubRefusal when the server refuses
+ * @param use reads the body and tells when bytes arrive: the connection then is no dead one; tries count anew after new bytes
+ * @throws HoneError when the server refuses, with the reason and how to get access
  * @throws HubUnreachable when it cannot be reached
  * @throws the signal's reason when it is aborted
  */
 export async function exchange<T>(
-  request: () => { url: string; method: "GET" | "HEAD"; headers?: Record<string, string> },
-  options: HttpOptions,
-  use: (answer: Answer, reception: Reception) => Promise<T>,
+  request: () => HubRequest,
+  options: HubOptions,
+  use: (response: Response, received: (isNew: boolean) => void) => Promise<T>,
 ): Promise<T> {
   const { signal, stallTimeout = 30_000, retryDelay = 500 } = options;
   if (options.offline) throw new Error("a request was about to be made with HF_HUB_OFFLINE set");
@@ -90,11 +62,9 @@ export async function exchange<T>(
     using either = anyOf([stall.signal, ...(signal ? [signal] : [])]);
     let interruption: Interrupted;
     try {
-      return await use(await follow(request(), options, either.signal), {
-        received: () => stall.renew(),
-        advanced: () => {
-          fruitless = 0;
-        },
+      return await use(await send(request(), options, either.signal), (isNew) => {
+        stall.renew();
+        if (isNew) fruitless = 0;
       });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
@@ -123,38 +93,48 @@ function asInterruption(error: unknown, stalled: boolean): Interrupted {
   throw error;
 }
 
-async function follow(
-  { url, method, headers }: { url: string; method: string; headers?: Record<string, string> },
-  options: HttpOptions,
-  signal: AbortSignal,
-): Promise<Answer> {
-  const home = new URL(rootOf(options)).origin;
-  const seen = new Map<string, string>();
-  let at = new URL(url);
-  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const authorization = options.token && at.origin === home ? { authorization: `Bearer ${options.token}` } : {};
-    const response = await fetch(at, {
-      method,
-      // With compression a range would refer to the compressed bytes.
-      headers: { "accept-encoding": "identity", "user-agent": "hone", ...headers, ...authorization },
-      redirect: "manual",
-      signal,
-    });
-    for (const [name, value] of response.headers) if (!seen.has(name)) seen.set(name, value);
-    const location = response.headers.get("location");
-    if (response.ok) return { response, headers: seen };
-    await response.body?.cancel();
-    if (response.status >= 400 || !location) throw refusal(at, response);
-    at = new URL(location, at);
-  }
-  throw new HoneError(`${url} redirects in a circle`);
+async function send(request: HubRequest, options: HubOptions, signal: AbortSignal): Promise<Response> {
+  const { url, method = "GET", headers } = request;
+  const authorization = options.token ? { authorization: `Bearer ${options.token}` } : {};
+  const response = await fetch(url, {
+    method,
+    // With compression a range would refer to the compressed bytes.
+    headers: { "accept-encoding": "identity", "user-agent": "hone", ...headers, ...authorization },
+    // fetch takes the token out where it follows to another host. Of a file that is there the Hub itself tells size and checksum.
+    redirect: method === "HEAD" ? "manual" : "follow",
+    signal,
+  });
+  if (response.ok || (method === "HEAD" && response.headers.has("location"))) return response;
+  await response.body?.cancel();
+  throw refusal(request, response, options);
 }
 
-function refusal(url: URL, { status, headers }: Response): Error {
-  const place = `${url.origin}${url.pathname}`;
+/** A busy server is asked again; of another refusal a retry would get the same. */
+function refusal({ repository, revision }: HubRequest, { url, status, headers }: Response, options: HubOptions): Error {
+  const { origin, pathname } = new URL(url);
+  const place = `${origin}${pathname}`;
   if (status === 429 || status >= 500) {
     const seconds = Number(headers.get("retry-after") ?? 0);
     return new Interrupted(`${place} answered ${status}`, Number.isFinite(seconds) ? seconds * 1000 : 0);
   }
-  return new HubRefusal(place, status, headers.get("x-error-code") ?? "");
+  const { kind, id } = repository;
+  const root = rootOf(options);
+  const code = headers.get("x-error-code") ?? "";
+  if (code === "GatedRepo") {
+    const tokens = `${new URL(root).origin}/settings/tokens`;
+    const sent = options.token === undefined ? "" : "; the token that was sent has no access";
+    return new HoneError(
+      `${id} is gated: accept its conditions at ${pageOf(repository, options)}, then set HF_TOKEN to a token of that account (${tokens})${sent}`,
+    );
+  }
+  if (code === "RevisionNotFound") return new HoneError(`${id} has no revision ${revision} at ${root}`);
+  const token = options.token === undefined ? "no token was sent" : "the token that was sent may not read it";
+  if (code === "RepoNotFound" || (status === 404 && code === "")) {
+    const noun = kind === "model" ? "model" : "data set";
+    return new HoneError(
+      `there is no ${noun} ${id} at ${root}, or it is private (${token}): check the name, HF_ENDPOINT and HF_TOKEN`,
+    );
+  }
+  if (status !== 401 && status !== 403) return new HoneError(`${place} answered ${status}: check HF_ENDPOINT`);
+  return new HoneError(`${place} refused (${status}), ${token}: set HF_TOKEN to a token that may read ${id}`);
 }

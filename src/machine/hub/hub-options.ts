@@ -5,7 +5,6 @@ import type { Config } from "../../core/config/config.js";
 import { HoneError, UsageError } from "../../core/util/errors.js";
 import { cacheHome, expandHome } from "../../core/util/paths.js";
 import type { downloadOptions } from "../input-options.js";
-import { type HttpOptions, rootOf } from "./http.js";
 
 export type HubConfig = Pick<Config, (typeof downloadOptions)[number]>;
 
@@ -18,7 +17,18 @@ export interface HubProgress {
   readonly total: number;
 }
 
-export interface HubOptions extends HttpOptions {
+export interface HubOptions {
+  /** HF_ENDPOINT: `https://huggingface.co` or a mirror. */
+  readonly endpoint: string;
+  /** HF_TOKEN. Sent to the endpoint only, never to where it redirects. */
+  readonly token: string | undefined;
+  /** HF_HUB_OFFLINE: no request is made. */
+  readonly offline: boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds without a byte after which a connection counts as dead. */
+  readonly stallTimeout?: number;
+  /** Milliseconds before the first retry; doubled after each without new bytes. */
+  readonly retryDelay?: number;
   /** Folder of the repositories' folders: HF_HUB_CACHE. */
   readonly cache: string;
   readonly onProgress?: ((progress: HubProgress) => void) | undefined;
@@ -27,6 +37,8 @@ export interface HubOptions extends HttpOptions {
   /** Free bytes of the disk that contains a folder; replaced in tests. */
   freeBytes?(folder: string): number;
 }
+
+export const rootOf = ({ endpoint }: Pick<HubOptions, "endpoint">) => endpoint.replace(/\/+$/, "");
 
 const OFFICIAL = "https://huggingface.co";
 

@@ -4,8 +4,8 @@ import { HoneError } from "../../core/util/errors.js";
 import { textWithin } from "../../serve/openai/bounded.js";
 import { sizeText } from "../plan/machine.js";
 import { checkPath, type Repository } from "./cache.js";
-import { exchange, HubRefusal, rootOf } from "./http.js";
-import { type HubOptions, notHere } from "./hub-options.js";
+import { exchange, pageOf } from "./http.js";
+import { type HubOptions, notHere, rootOf } from "./hub-options.js";
 
 /** Bytes of an answer at most: some 300,000 files. */
 const MOST = 64 << 20;
@@ -33,45 +33,37 @@ const fileSchema = z.object({
 
 export type RemoteFile = z.infer<typeof fileSchema>;
 
-interface ListedFile {
-  readonly path: string;
-  readonly size?: number | undefined;
-  readonly checksum?: string | undefined;
-}
-
 export interface Listing {
   readonly repository: Repository;
   /** The requested revision, e.g. "main". */
   readonly revision: string;
   readonly commit: string;
-  readonly files: readonly ListedFile[];
+  /** Some mirrors list names only. */
+  readonly files: readonly (Pick<RemoteFile, "path"> & {
+    readonly [K in keyof RemoteFile]?: RemoteFile[K] | undefined;
+  })[];
   /** Architecture of the repository's GGUF files, if the Hub states it. */
   readonly ggufArchitecture: string | undefined;
 }
 
 const encoded = (path: string) => path.split("/").map(encodeURIComponent).join("/");
 
-/** "datasets/a/b" or "a/b" */
-const placeOf = ({ kind, id }: Repository) => (kind === "dataset" ? `datasets/${id}` : id);
-
 export function addressOf({ repository, commit }: Listing, path: string, options: HubOptions): string {
-  return `${rootOf(options)}/${placeOf(repository)}/resolve/${commit}/${encoded(path)}`;
+  return `${pageOf(repository, options)}/resolve/${commit}/${encoded(path)}`;
 }
 
 /** @throws HoneError when the Hub cannot be reached or refuses, with the reason and how to get access */
 export async function listRepository(repository: Repository, revision: string, options: HubOptions): Promise<Listing> {
   if (options.offline) throw notHere(repository.id);
   const url = `${rootOf(options)}/api/${repository.kind}s/${repository.id}/revision/${encodeURIComponent(revision)}?blobs=true`;
-  const answer = await explained(repository, revision, options, () =>
-    exchange(
-      () => ({ url, method: "GET" }),
-      options,
-      async ({ response }) => {
-        const text = await textWithin(response, MOST);
-        if (text !== undefined) return text;
-        throw new HoneError(`${url} answers with more than ${sizeText(MOST)} in place of a listing: check HF_ENDPOINT`);
-      },
-    ),
+  const answer = await exchange(
+    () => ({ url, repository, revision }),
+    options,
+    async (response) => {
+      const text = await textWithin(response, MOST);
+      if (text !== undefined) return text;
+      throw new HoneError(`${url} answers with more than ${sizeText(MOST)} in place of a listing: check HF_ENDPOINT`);
+    },
   );
   let parsed: z.infer<typeof answerSchema>;
   try {
@@ -95,48 +87,17 @@ export async function describe(listing: Listing, path: string, options: HubOptio
   const known = fileSchema.safeParse(listed);
   if (known.success) return known.data;
   const url = addressOf(listing, path, options);
-  return explained(listing.repository, listing.revision, options, () =>
-    exchange(
-      () => ({ url, method: "HEAD" }),
-      options,
-      async ({ response, headers }) => {
-        // x-linked-etag belongs to the file if the answer is a redirect or a Git LFS pointer.
-        const tag = headers.get("x-linked-etag") ?? response.headers.get("etag") ?? "";
-        const size = Number(headers.get("x-linked-size") ?? response.headers.get("content-length"));
-        const file = fileSchema.safeParse({ path, size, checksum: tag.replace(/^(?:W\/)?"|"$/g, "") });
-        if (file.success) return file.data;
-        throw new HoneError(`${url} comes without a checksum, so it could not be trusted: use another HF_ENDPOINT`);
-      },
-    ),
+  const { repository, revision } = listing;
+  return await exchange(
+    () => ({ url, method: "HEAD", repository, revision }),
+    options,
+    async ({ headers }) => {
+      // x-linked-etag belongs to the file if the answer is a redirect or a Git LFS pointer.
+      const tag = headers.get("x-linked-etag") ?? headers.get("etag") ?? "";
+      const size = Number(headers.get("x-linked-size") ?? headers.get("content-length"));
+      const file = fileSchema.safeParse({ path, size, checksum: tag.replace(/^(?:W\/)?"|"$/g, "") });
+      if (file.success) return file.data;
+      throw new HoneError(`${url} comes without a checksum, so it could not be trusted: use another HF_ENDPOINT`);
+    },
   );
-}
-
-/** Runs a request to the Hub about a repository and adds advice to a refusal. */
-export async function explained<T>(
-  { kind, id }: Repository,
-  revision: string,
-  options: HubOptions,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof HubRefusal)) throw error;
-    const { status, code } = error;
-    const page = `${rootOf(options)}/${placeOf({ kind, id })}`;
-    const noun = kind === "model" ? "model" : "data set";
-    const token = options.token === undefined ? "no token was sent" : "the token that was sent may not read it";
-    const explanation =
-      code === "GatedRepo"
-        ? `${id} is gated: accept its conditions at ${page}, then set HF_TOKEN to a token of that account (${page.replace(/^(https?:\/\/[^/]+).*/, "$1")}/settings/tokens)${options.token === undefined ? "" : "; the token that was sent has no access"}`
-        : code === "RevisionNotFound"
-          ? `${id} has no revision ${revision} at ${rootOf(options)}`
-          : code === "RepoNotFound" || (status === 404 && code === "")
-            ? `there is no ${noun} ${id} at ${rootOf(options)}, or it is private (${token}): check the name, HF_ENDPOINT and HF_TOKEN`
-            : status === 401 || status === 403
-              ? `${error.place} refused (${status}), ${token}: set HF_TOKEN to a token that may read ${id}`
-              : undefined;
-    if (explanation === undefined) throw error;
-    throw new HoneError(explanation, { cause: error });
-  }
 }

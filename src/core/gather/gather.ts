@@ -67,9 +67,6 @@ export interface Gathered {
 /** Milliseconds that a thread has to end a group after its last rollout. */
 const END_MS = 1000;
 
-/** What a rollout waits for once it may begin. */
-const THREAD = "its thread";
-
 /** Number of times a group is played again because another group ended its worker. */
 const RETRIES = 1;
 
@@ -87,8 +84,6 @@ interface OpenGroup {
   /** Why its thread was ended, when one of its rollouts hung. */
   hung: Hung | undefined;
   tries: number;
-  /** Since when it waits for its thread, by `awakeTime`; undefined once that has begun with it. */
-  sent: number | undefined;
 }
 
 /** A rollout on a thread that may not begin yet. */
@@ -112,9 +107,8 @@ class Gathering {
   readonly #pending: OpenGroup[];
   #ready: Ready[] = [];
   readonly #underWay = new Set<string>();
-  /** With the time of the report, by `awakeTime`, and the seconds since then in which the thread was not blocked. */
-  readonly #waiting = new Map<string, { thread: number; waiting: Waiting; since: number; open: number }>();
-  #looked = awakeTime();
+  /** What each rollout on a thread waits for, with the time of the report, by `awakeTime`. */
+  readonly #waiting = new Map<string, { thread: number; waiting: Waiting; since: number }>();
   /** The last operation that each thread reported: when it reports no more, that operation blocks it. */
   readonly #lastOfThread = new Map<number, string>();
   readonly #failures: RolloutFailure[] = [];
@@ -152,7 +146,7 @@ class Gathering {
       );
       const indices = new Set(done.map(({ index }) => index));
       const left = new Map(members.filter(({ index }) => !indices.has(index)).map((member) => [member.id, member]));
-      return { scenario, left, done, hung: undefined, tries: 0, sent: undefined };
+      return { scenario, left, done, hung: undefined, tries: 0 };
     });
     for (const group of this.#groups) {
       for (const id of group.left.keys()) {
@@ -220,24 +214,13 @@ class Gathering {
       if (!next) return;
       this.#underWay.add(next.id);
       next.begin.postMessage(next.id);
-      this.#expectBegin(next.id);
     }
-  }
-
-  /** From now on its thread has to react. One whose built-in functions the task has replaced, for example, does not. */
-  #expectBegin(id: string): void {
-    const waits = this.#waiting.get(id);
-    if (waits?.waiting.for !== TURN_TO_BEGIN) return;
-    const { toolSeconds: seconds } = this.#options.settings.limits;
-    this.#waiting.set(id, { ...waits, waiting: { turn: 0, for: THREAD, seconds }, since: awakeTime(), open: 0 });
   }
 
   async #play(group: OpenGroup): Promise<void> {
     const members = [...group.left.values()];
     const { port1, port2 } = new MessageChannel();
     this.#ready.push(...members.map(({ id }) => ({ id, begin: port1 })));
-    // A group that plays alone waits until a thread has nothing else to do.
-    group.sent = group.tries === 0 ? awakeTime() : undefined;
     try {
       const { player } = this.#options.settings;
       const adapter = player.kind === "engine" ? player.adapter : null;
@@ -282,19 +265,12 @@ class Gathering {
 
   #read(message: RolloutMessage): void {
     if (message.kind === "waiting") {
-      const group = this.#byRollout.get(message.id);
-      if (!group?.left.has(message.id)) return;
-      group.sent = undefined;
-      this.#waiting.set(message.id, { thread: message.thread, waiting: message.waiting, since: awakeTime(), open: 0 });
-      if (message.waiting.for !== TURN_TO_BEGIN) this.#lastOfThread.set(message.thread, message.id);
-      else if (this.#underWay.has(message.id)) this.#expectBegin(message.id);
+      const { id, thread, waiting } = message;
+      if (!this.#byRollout.get(id)?.left.has(id)) return;
+      this.#waiting.set(id, { thread, waiting, since: awakeTime() });
+      if (waiting.for !== TURN_TO_BEGIN) this.#lastOfThread.set(thread, id);
     } else if (message.kind === "done") {
-      const { id, reward } = message.trajectory;
-      if (typeof reward?.reward !== "number") {
-        this.#fail({ id, error: "its thread reports no reward: code of the task has replaced built-in functions" });
-        return;
-      }
-      const group = this.#takeOut(id);
+      const group = this.#takeOut(message.trajectory.id);
       if (!group) return;
       if (["deadline", "tool_failure"].includes(message.trajectory.end)) this.#leftovers = true;
       group.done.push(message.trajectory);
@@ -340,83 +316,34 @@ class Gathering {
     else this.#fill();
   }
 
-  /**
-   * Finds threads that code of the task blocks: they do not answer. One that answers has its own time limits, unless code of the task
-   * has replaced what they need.
-   */
+  /** Ends a thread that does not answer for longer than code of the task may take: such code blocks it. */
   #watch(): void {
-    const now = awakeTime();
-    const secondsSince = (time: number) => (now - time) / 1000;
-    const passed = secondsSince(this.#looked);
-    this.#looked = now;
-    const threads = this.#threads;
-    if (!threads) return;
     const { graceSeconds = 10, settings } = this.#options;
     const { toolSeconds, taskSeconds = TASK_SECONDS } = settings.limits;
-    const silent = threads.ask();
-    for (const [thread, seconds] of silent) {
-      // By what the last to report waits for: other groups may still wait for the thread to be prepared.
-      const allowed = this.#prepares(this.#lastOfThread.get(thread)) ? taskSeconds : toolSeconds;
-      if (seconds < allowed + graceSeconds) continue;
-      this.#endBlocked(thread);
+    for (const [thread, silent] of this.#threads?.ask() ?? []) {
+      const last = this.#lastOfThread.get(thread) ?? "";
+      const waits = this.#waiting.get(last);
+      const prepares = waits?.waiting.for === PREPARING;
+      if (silent < (prepares ? taskSeconds : toolSeconds) + graceSeconds) continue;
+      const seconds = waits && ((awakeTime() - waits.since) / 1000).toFixed(0);
+      if (prepares) {
+        this.#giveUp(new HoneError(`${PREPARING} are not there after ${seconds} s (--task-timeout ${taskSeconds})`));
+      } else if (waits) {
+        const { turn, for: what } = waits.waiting;
+        const when = turn === 0 ? "before its first turn" : `in turn ${turn}`;
+        const reason = new HoneError(`rollout ${last} hangs: ${when} it has waited ${seconds} s for ${what}`);
+        this.#endThread(thread, { culprit: last, reason });
+      } else this.#endThread(thread);
       return;
     }
-    for (const [id, waits] of this.#waiting) {
-      const { thread, waiting } = waits;
-      if (silent.get(thread) === 0) waits.open += passed;
-      if (waits.open < (waiting.seconds ?? Number.POSITIVE_INFINITY) + graceSeconds) continue;
-      const again = waiting.for === THREAD && (this.#byRollout.get(id)?.tries ?? 0) < RETRIES;
-      if (again) this.#endThread(thread);
-      else this.#endBlocked(thread, id);
-      return;
-    }
-    for (const group of this.#groups) {
-      if (group.sent === undefined) continue;
-      // A thread that starts has nothing of the task's yet.
-      if (!threads.started) group.sent = now;
-      const seconds = secondsSince(group.sent);
-      if (seconds < taskSeconds + toolSeconds + graceSeconds) continue;
-      this.#giveUp(
-        new HoneError(
-          `no thread has begun with the scenario ${group.scenario.id} for ${seconds.toFixed(0)} s: code of the task blocks them, or has replaced built-in functions of theirs`,
-        ),
-      );
-      return;
-    }
-  }
-
-  #prepares(rollout: string | undefined): boolean {
-    return rollout !== undefined && this.#waiting.get(rollout)?.waiting.for === PREPARING;
   }
 
   /**
-   * All rollouts of a blocked thread look stuck; the one that reported last blocks it.
+   * Ends a thread; its other rollouts are played again.
    *
-   * @param overdue a rollout whose own time is over; it is blamed where the last only waits for the thread to be prepared
+   * @param by the rollout that blocks it: of all that look stuck the one that reported last. Undefined where that has ended, and has
+   *   left something behind
    */
-  #endBlocked(thread: number, overdue?: string): void {
-    const [any, other] = [...this.#waiting].find(([, waits]) => waits.thread === thread) ?? [];
-    // Something that a rollout has left behind.
-    if (any === undefined || !other) {
-      this.#endThread(thread);
-      return;
-    }
-    const last = this.#lastOfThread.get(thread) ?? any;
-    const culprit = overdue !== undefined && this.#prepares(last) ? overdue : last;
-    const { waiting, since } = this.#waiting.get(culprit) ?? other;
-    const { turn, for: what } = waiting;
-    const seconds = ((awakeTime() - since) / 1000).toFixed(0);
-    if (what === PREPARING) {
-      const { taskSeconds = TASK_SECONDS } = this.#options.settings.limits;
-      this.#giveUp(new HoneError(`${what} are not there after ${seconds} s (--task-timeout ${taskSeconds})`));
-      return;
-    }
-    const when = turn === 0 ? "before its first turn" : `in turn ${turn}`;
-    const reason = new HoneError(`rollout ${culprit} hangs: ${when} it has waited ${seconds} s for ${what}`);
-    this.#endThread(thread, { culprit, reason });
-  }
-
-  /** Ends a thread that the rollout `culprit` blocks, or nobody knows who; the other rollouts on it are played again. */
   #endThread(thread: number, by?: Hung): void {
     for (const [id, waits] of this.#waiting) {
       if (waits.thread === thread) this.#waiting.delete(id);

@@ -120,11 +120,6 @@ export class Threads {
     return within(ANSWER_MS, answers);
   }
 
-  /** Whether all threads have started. */
-  get started(): boolean {
-    return this.#pulses.size >= this.#made.count;
-  }
-
   /** Asks each thread that has started for an answer. @returns for how many seconds each has owed one */
   ask(): Map<number, number> {
     const now = awakeTime();

@@ -48,8 +48,6 @@ export interface RolloutLimits {
 export interface Waiting {
   turn: number;
   for: string;
-  /** Seconds after which the thread itself ends it, where it is code of the task. */
-  seconds?: number | undefined;
 }
 
 export interface RolloutOutcome {
@@ -112,7 +110,7 @@ export async function playRollout(input: RolloutInput): Promise<RolloutOutcome> 
   const time = new TimeLimit(limits.rolloutSeconds, () => undefined, endless ? written : input.pauses);
   const over = time.signal;
   const running = { task, scenario, env, limits, signal, over };
-  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what, seconds: limits.toolSeconds });
+  const waitingFor = (what: string, turn: number) => onWaiting?.({ turn, for: what });
   waitingFor("the task's prompt", 0);
   const messages = [...(input.messages ?? promptOf(task, scenario, { maxTurns: limits.maxTurns }))];
   const calls: CallRecord[] = [];

@@ -65,6 +65,8 @@ function unknownCommand(name: string, known: readonly string[]): UsageError {
 
 /** Node heeds SIGHUP under nohup too, whose log would end without a word. */
 function hangUp(): void {
+  // The first process of a container goes on: without a handler it gets no signal.
+  if (process.pid === 1) return;
   const why = "ended with its terminal (SIGHUP): nohup does not keep Node running, setsid and tmux do";
   try {
     writeSync(2, `hone: ${why}\n`);

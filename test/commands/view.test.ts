@@ -1,5 +1,5 @@
 /** `yarn hone view` and `yarn report` as a user starts them. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +14,10 @@ const cli = join(packageRoot, "dist/src/cli.js");
 const home = mkdtempSync(join(tmpdir(), "hone-view-"));
 makeRun(home, "first", { steps: 2 });
 makeRun(home, "second", { steps: 2 });
+
+/** Makes a program the first process of its own numbers, as a container does; for root. */
+const apart = ["unshare", "--pid", "--fork"] as const;
+const mayPart = spawnSync(apart[0], [...apart.slice(1), "true"]).status === 0;
 
 const commandLine = new CommandLine();
 afterAll(() => commandLine.close());
@@ -49,6 +53,25 @@ describe("yarn hone view", () => {
     );
   });
 });
+
+it.skipIf(!mayPart)(
+  `goes on without a word as the first process of a container${mayPart ? "" : " (skipped: unshare is for root)"}`,
+  async () => {
+    const [program, ...flags] = apart;
+    const child = spawn(program, [...flags, process.execPath, cli, "view", "first", "--home", home]);
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    const closed = once(child, "close");
+    for await (const line of createInterface({ input: child.stdout })) if (line.includes("http://")) break;
+    const inside = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8"));
+    process.kill(inside, "SIGHUP");
+    process.kill(inside, "SIGINT");
+    expect(await closed).toEqual([0, null]);
+    expect(stderr).toBe("");
+  },
+);
 
 describe("yarn report", () => {
   it("has a name that can be written, however many runs it is of", async () => {

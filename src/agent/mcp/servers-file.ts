@@ -40,7 +40,7 @@ function definitionIn(surroundings: Surroundings) {
 /** Fields for other programs: descriptions for people, and calls that need no confirmation. */
 const ofOthers = ["name", "description", "icon", "version", "gallery", "dev", "autoApprove", "alwaysAllow"];
 
-function specOf(name: string, raw: unknown, where: string, surroundings: Surroundings): ServerSpec {
+function specOf(name: string, raw: unknown, where: string, surroundings: Surroundings): ServerSpec[] {
   const wrong = (what: string): never => {
     throw new UsageError(`${where}: ${what}`);
   };
@@ -54,13 +54,14 @@ function specOf(name: string, raw: unknown, where: string, surroundings: Surroun
       `${stranger} means nothing to hone; ${close ? `did you mean ${close}?` : `a server has ${known.join(", ")}`}`,
     );
   }
+  if (isFields(raw) && raw.disabled === true) return [];
   const { data, error } = definition.safeParse(raw);
   if (!data) return wrong(`${error.issues[0]?.path.join(".") || name}: ${error.issues[0]?.message}`);
   const { type, command, args, env, envFile, cwd = workspace, url, headers } = data;
   if (url !== undefined && command === undefined) {
     if (!URL.canParse(url) || !/^https?:/.test(url)) wrong(`${url} is no http address`);
     if (new URL(url).username) wrong("a name in the url is sent to nobody; use headers");
-    return { name, kind: type === "sse" ? "sse" : "http", url, headers };
+    return [{ name, kind: type === "sse" ? "sse" : "http", url, headers }];
   }
   if (command === undefined || url !== undefined) {
     return wrong("give either command (a program that speaks over stdio) or url");
@@ -72,15 +73,9 @@ function specOf(name: string, raw: unknown, where: string, surroundings: Surroun
   } catch (error) {
     wrong(`the envFile ${file} cannot be read: ${messageOf(error)}`);
   }
-  return {
-    name,
-    kind: "stdio",
-    command,
-    args,
-    env: { ...(more as Record<string, string>), ...env },
-    // The rollout's folder is not known yet.
-    cwd: cwd.startsWith(ROLLOUT_FOLDER) ? cwd : resolve(workspace, cwd),
-  };
+  // The rollout's folder is not known yet.
+  const folder = cwd.startsWith(ROLLOUT_FOLDER) ? cwd : resolve(workspace, cwd);
+  return [{ name, kind: "stdio", command, args, env: { ...(more as Record<string, string>), ...env }, cwd: folder }];
 }
 
 /** `source` names the file or task in messages. @throws UsageError for a server that cannot be one */
@@ -90,9 +85,9 @@ export function serversFrom(
   workspace: string,
   inputs: Surroundings["inputs"] = new Map(),
 ): ServerSpec[] {
-  return Object.entries(servers)
-    .filter(([, raw]) => !(isFields(raw) && raw.disabled === true))
-    .map(([name, raw]) => specOf(name, raw, `${source}: the server ${name}`, { workspace, inputs }));
+  return Object.entries(servers).flatMap(([name, raw]) =>
+    specOf(name, raw, `${source}: the server ${name}`, { workspace, inputs }),
+  );
 }
 
 /** @throws UsageError when the file is missing, not an `mcpServers` file, or lacks a variable that its servers need */

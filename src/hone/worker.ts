@@ -11,6 +11,7 @@ import {
   type GroupJob,
   type GroupResult,
   PREPARING,
+  type ThreadDemand,
   TURN_TO_BEGIN,
   type WorkerMessage,
   type WorkerSettings,
@@ -39,31 +40,31 @@ interface Ready {
   pauses: Pauses | undefined;
 }
 
-/** A thread that is just ended closes nothing: its environment stays open, and its children's remains stay with the process. */
-function closeOnRequest(what: string, close: () => unknown): void {
-  const { port1, port2 } = new MessageChannel();
-  const closing = async () => {
+/** What closes the things that this thread holds. A thread that is just ended closes nothing. */
+const closings: (() => Promise<void>)[] = [];
+
+function closeOnDemand(what: string, close: () => unknown): void {
+  closings.push(async () => {
     try {
       await close();
     } catch (error) {
       post({ kind: "note", text: `${what} was not closed: ${messageOf(error)}` });
     }
-    port1.close();
-  };
-  port1.on("message", () => void closing());
-  // Does not keep the thread alive.
-  port1.unref();
-  post({ kind: "holds", port: port2 }, [port2]);
+  });
 }
 
-function answerAlways(): void {
+function heedDemands(): void {
   const { port1, port2 } = new MessageChannel();
-  port1.on("message", () => port1.postMessage(null));
+  port1.on("message", (demand: ThreadDemand) => {
+    if (demand === "answer") port1.postMessage(null);
+    else void Promise.all(closings.map((close) => close())).then(() => port1.close());
+  });
+  // Does not keep the thread alive.
   port1.unref();
   post({ kind: "started", thread: threadId, port: port2 }, [port2]);
 }
 
-answerAlways();
+heedDemands();
 
 /** The agents' endpoint, which is loaded for a task that its own code plays. */
 async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
@@ -75,7 +76,7 @@ async function openAgents(task: AnyTask, env: unknown): Promise<Agents> {
   }
   const { openAgents } = await import("../agent/agents.js");
   const agents = await openAgents({ task, env, player, limits, onNote: (text) => post({ kind: "note", text }) });
-  closeOnRequest("the agents' endpoint", () => agents.close());
+  closeOnDemand("the agents' endpoint", () => agents.close());
   return agents;
 }
 
@@ -89,10 +90,10 @@ async function prepare(): Promise<Ready> {
   }
   const mcpServers =
     settings.servers && new (await import("../agent/mcp/servers.js")).McpServers(settings.servers, own);
-  if (mcpServers) closeOnRequest("an MCP server", () => mcpServers.close());
+  if (mcpServers) closeOnDemand("an MCP server", () => mcpServers.close());
   const task = mcpServers?.task ?? own;
   const env = await task.open(settings.taskOptions);
-  closeOnRequest("an environment", () => task.close(env));
+  closeOnDemand("an environment", () => task.close(env));
   const agents = task.rollout ? await openAgents(task, env) : undefined;
   const { player } = settings;
   const pauses = player.kind === "engine" ? await outagesOf(player.engine) : undefined;

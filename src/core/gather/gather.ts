@@ -183,7 +183,7 @@ class Gathering {
     } finally {
       clearInterval(watchdog);
       // Leftovers end with their thread.
-      if (clean) await this.#threads?.release();
+      if (clean && this.#threads) await owner.keep(this.#threads);
       else await this.#threads?.close();
       if (!kept) await owner.close();
     }

@@ -39,15 +39,14 @@ export type RolloutMessage =
   | { readonly kind: "done"; readonly trajectory: Trajectory }
   | { readonly kind: "failed"; readonly failure: RolloutFailure };
 
-/**
- * A "note" is for the user, once. A thread that has "started" answers every message through the port, unless its code blocks it. One
- * that "holds" something (an environment, processes) closes it at a message through the port, and then the port.
- */
+/** A "note" is for the user, once. A thread that has "started" hears demands through the port. */
 export type WorkerMessage =
   | { readonly kind: "started"; readonly thread: number; readonly port: MessagePort }
-  | { readonly kind: "holds"; readonly port: MessagePort }
   | { readonly kind: "note"; readonly text: string }
   | RolloutMessage;
+
+/** To a thread: to "answer", which it does unless its code blocks it; to "close" what it holds (an environment, processes), and then the port. */
+export type ThreadDemand = "answer" | "close";
 
 /** Null, or an error message for the user: the worker could not start to play. */
 export type GroupResult = { setupError: string } | null;

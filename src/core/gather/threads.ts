@@ -8,7 +8,7 @@ import type { MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
 import { packageRoot } from "../util/paths.js";
 import { awakeTime } from "../util/time-limit.js";
-import type { GroupJob, GroupResult, RolloutMessage, WorkerMessage, WorkerSettings } from "./job.js";
+import type { GroupJob, GroupResult, RolloutMessage, ThreadDemand, WorkerMessage, WorkerSettings } from "./job.js";
 
 /** Milliseconds that threads have to close what they hold: a process may take three seconds. */
 const HELD_MS = 5000;
@@ -51,17 +51,11 @@ export async function within(milliseconds: number, promises: Iterable<Promise<un
   return Promise.race([all, late]).finally(() => clearTimeout(timer));
 }
 
-/** How a thread is asked whether its code blocks it. */
-interface Pulse {
+/** A thread that has started. */
+interface Started {
   readonly port: MessagePort;
-  /** When it was asked what it has not answered yet, by `awakeTime`. */
+  /** Since when it owes an answer, by `awakeTime`. */
   asked: number | undefined;
-}
-
-/** Something that a thread holds: its port, which closes with it, or with its thread. */
-interface Held {
-  readonly port: MessagePort;
-  readonly closed: Promise<void>;
 }
 
 /** Settings that a thread keeps. The adapter is not one of them: the engine's owner changes it. */
@@ -69,24 +63,20 @@ function keyOf({ player, ...settings }: WorkerSettings): string {
   return JSON.stringify({ ...settings, player: player.kind === "engine" ? { ...player, adapter: null } : player });
 }
 
-/** The threads of one gathering. Either `release` or `close` is called at its end. */
+/** The threads of one gathering, or of several one after another. */
 export class Threads {
-  readonly #owner: RolloutThreads;
   readonly #pool: Piscina<GroupJob, GroupResult>;
   /** Rejects where no thread has started, and one ended with an error: then none will. */
   readonly #neverStarts: Promise<never>;
-  readonly #held = new Set<Held>();
-  /** Of the threads that have started. */
-  readonly #pulses = new Map<number, Pulse>();
+  readonly #started = new Map<number, Started>();
   readonly #key: string;
   readonly #made: Pick<Wanted, "count" | "concurrency">;
-  #onMessage: Wanted["onMessage"] = () => undefined;
-  #onNote: Wanted["onNote"];
+  #heard: Pick<Wanted, "onMessage" | "onNote">;
 
-  constructor(owner: RolloutThreads, file: string, { settings, count, concurrency }: Wanted) {
-    this.#owner = owner;
+  constructor(file: string, { settings, count, concurrency, onMessage, onNote }: Wanted) {
     this.#key = keyOf(settings);
     this.#made = { count, concurrency };
+    this.#heard = { onMessage, onNote };
     this.#pool = new Piscina<GroupJob, GroupResult>({
       filename: file,
       workerData: settings,
@@ -104,38 +94,30 @@ export class Threads {
     this.#neverStarts = new Promise((_, reject) => {
       // The death of a worker that has started is reported through the promises of its groups.
       this.#pool.on("error", (error) => {
-        if (this.#pulses.size === 0) reject(error);
+        if (this.#started.size === 0) reject(error);
       });
     });
     this.#neverStarts.catch(() => undefined);
   }
 
-  /** Whether they have those settings, and none is blocked by what its rollouts have left behind. */
-  async suit({ settings, count, concurrency }: Wanted): Promise<boolean> {
+  /** Plays for another gathering. False where that needs other threads, or what rollouts have left behind blocks one of these. */
+  async serve({ settings, count, concurrency, onMessage, onNote }: Wanted): Promise<boolean> {
     if (this.#made.count < count || this.#made.concurrency < concurrency || this.#key !== keyOf(settings)) return false;
-    const answers = [...this.#pulses.values()].map(({ port }) => {
-      port.postMessage(null);
-      return new Promise((answered) => port.once("message", answered));
-    });
-    return within(ANSWER_MS, answers);
+    const answers = await this.#demand("answer", "message", ANSWER_MS);
+    if (answers) this.#heard = { onMessage, onNote };
+    return answers;
   }
 
   /** Asks each thread that has started for an answer. @returns for how many seconds each has owed one */
   ask(): Map<number, number> {
     const now = awakeTime();
     const silent = new Map<number, number>();
-    for (const [thread, pulse] of this.#pulses) {
-      if (pulse.asked === undefined) pulse.port.postMessage(null);
-      pulse.asked ??= now;
-      silent.set(thread, (now - pulse.asked) / 1000);
+    for (const [thread, started] of this.#started) {
+      if (started.asked === undefined) started.port.postMessage("answer");
+      started.asked ??= now;
+      silent.set(thread, (now - started.asked) / 1000);
     }
     return silent;
-  }
-
-  serve({ onMessage, onNote }: Pick<Wanted, "onMessage" | "onNote">): this {
-    this.#onMessage = onMessage;
-    this.#onNote = onNote;
-    return this;
   }
 
   /**
@@ -154,45 +136,44 @@ export class Threads {
     void this.#pool.threads.find(({ threadId }) => threadId === thread)?.terminate();
   }
 
-  /** To be called when nothing is played: keeps the threads for a later gathering. */
-  async release(): Promise<void> {
-    this.#onMessage = () => undefined;
-    await this.#owner.keep(this);
+  /** From now on reports of rollouts are ignored. */
+  rest(): void {
+    this.#heard = { ...this.#heard, onMessage: () => undefined };
   }
 
   /** Has the threads close what they hold, and ends them. One that is stuck is ended with what it holds all the same. */
   async close(): Promise<void> {
-    this.#onMessage = () => undefined;
-    for (const { port } of this.#held) port.postMessage(null);
-    await within(
-      HELD_MS,
-      [...this.#held].map(({ closed }) => closed),
-    );
-    for (const { port } of [...this.#held, ...this.#pulses.values()]) port.close();
+    this.rest();
+    await this.#demand("close", "close", HELD_MS);
+    for (const { port } of this.#started.values()) port.close();
     await this.#pool.destroy();
   }
 
+  /** Demands something of each thread. @returns whether all have done it in that time */
+  #demand(what: ThreadDemand, done: "message" | "close", milliseconds: number): Promise<boolean> {
+    const all = [...this.#started.values()].map(({ port }) => {
+      port.postMessage(what);
+      return new Promise((resolve) => port.once(done, resolve));
+    });
+    return within(milliseconds, all);
+  }
+
   #receive(message: WorkerMessage): void {
-    if (message.kind === "holds") {
-      const { port } = message;
-      const held = { port, closed: new Promise<void>((done) => port.once("close", () => done())) };
-      this.#held.add(held);
-      void held.closed.then(() => this.#held.delete(held));
-    } else if (message.kind === "started") {
+    if (message.kind === "started") {
       const { thread, port } = message;
-      const pulse: Pulse = { port, asked: undefined };
-      this.#pulses.set(thread, pulse);
+      const started: Started = { port, asked: undefined };
+      this.#started.set(thread, started);
       port.on("message", () => {
-        pulse.asked = undefined;
+        started.asked = undefined;
       });
-      port.once("close", () => this.#pulses.delete(thread));
+      port.once("close", () => this.#started.delete(thread));
       // Does not keep the process alive.
       port.unref();
     } else if (message.kind === "note") {
       const known = noted.has(message.text);
       noted.add(message.text);
-      if (!known) this.#onNote?.(message.text);
-    } else this.#onMessage(message);
+      if (!known) this.#heard.onNote?.(message.text);
+    } else this.#heard.onMessage(message);
   }
 }
 
@@ -207,17 +188,18 @@ export class RolloutThreads {
     this.#file = file;
   }
 
-  /** The kept threads where they suit, else new ones. */
+  /** The kept threads where they suit, else new ones. Either `keep` or their own `close` is called at the end. */
   async take(wanted: Wanted): Promise<Threads> {
     const kept = this.#kept;
     this.#kept = undefined;
-    if (kept && (await kept.suit(wanted))) return kept.serve(wanted);
+    if (await kept?.serve(wanted)) return kept as Threads;
     await kept?.close();
-    return new Threads(this, this.#file, wanted).serve(wanted);
+    return new Threads(this.#file, wanted);
   }
 
-  /** For threads that were taken here. */
+  /** Keeps threads on which nothing is played for a later gathering. */
   async keep(threads: Threads): Promise<void> {
+    threads.rest();
     if (this.#kept || this.#closed) await threads.close();
     else this.#kept = threads;
   }

@@ -13,7 +13,7 @@ import type { Tracking } from "../insight/track/tracking.js";
 export async function trackingOf(
   names: readonly TrackerName[],
   run: Run,
-  settings: Pick<RunSettings, "steps" | "validateEvery">,
+  settings: Pick<RunSettings, "steps" | "validateEvery" | "validateN">,
   python: string,
   log: (line: string) => void,
 ): Promise<Tracking> {
@@ -28,7 +28,7 @@ export async function trackingOf(
     record,
     steps: run.store.steps().filter(({ step }) => step < unsettled),
     validations: run.store.validations(),
-    validated: (step: number) => isDue(settings, step),
+    validated: (step: number) => settings.validateN > 0 && (step === 0 || isDue(settings, step)),
   };
   const { Tracking } = await import("../insight/track/tracking.js");
   return new Tracking(names, tracked, python, log);

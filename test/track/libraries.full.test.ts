@@ -61,7 +61,7 @@ async function trained(
     record,
     project: "mail",
     steps: known(steps),
-    validated: (step) => step === 4,
+    validated: (step) => validations.length > 0 && (step === 0 || step === 4),
     validations: from === 0 ? [] : known(validations).filter(({ step }) => !(after && step === from)),
   };
   const said: string[] = [];
@@ -123,6 +123,13 @@ async function server(...answers: Parameters<typeof wandbServer>) {
 }
 
 describe(`TensorBoard${lack}`, () => {
+  it.skipIf(lack)("has the last step of a run that validates nothing", async () => {
+    const run = { ...madeRun(), validations: [] };
+    await trained(run, ["tensorboard"], 0, 4);
+    const { scalars } = readTensorBoard(join(run.folder, "track/tensorboard"));
+    expect(scalars["train/reward"]?.map(([step]) => step)).toEqual([1, 2, 3, 4]);
+  });
+
   it.skipIf(lack)("opens what was written: curves, configuration, rollouts as text, the adapter's place", async () => {
     const run = madeRun();
     const said = await trained(run, ["tensorboard"], 0, 4);

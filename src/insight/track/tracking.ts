@@ -26,7 +26,7 @@ export interface TrackedRun {
   /** Committed before this call. */
   readonly steps: readonly StepRow[];
   readonly validations: readonly ValidationRow[];
-  /** Whether a validation follows this step. */
+  /** Whether a validation follows this step; 0: the start is validated. */
   readonly validated: (step: number) => boolean;
 }
 
@@ -44,7 +44,7 @@ export class Tracking {
   #playing: { phase: string; step: number } = { phase: "", step: -1 };
   /** Names of counters in the rows so far. */
   readonly #counted = new Set<string>();
-  /** The start has been validated. */
+  /** The start has been validated, or is not to be. */
   #started: boolean;
 
   /** @param patience replaced in tests, which a busy machine must not break */
@@ -59,7 +59,7 @@ export class Tracking {
     this.#patience = patience;
     const { folder, project, record } = run;
     const { name, created, options, contents } = record;
-    this.#started = run.validations.some(({ step }) => step === 0);
+    this.#started = !run.validated(0) || run.validations.some(({ step }) => step === 0);
     const config = {
       ...options,
       ...Object.fromEntries(Object.entries(contents).map(([key, text]) => [`contents/${key}`, text])),

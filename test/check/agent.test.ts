@@ -83,7 +83,7 @@ test("an agent that returned has made no error, whatever the model's last turn w
   const ended = ([end, reason]: readonly [RolloutEnd, string | undefined], reward: number) =>
     ({ id: `${end}/0`, end, reason, reward: { reward }, calls: [], player: {} }) as unknown as Trajectory;
   const found = (...ends: (readonly [RolloutEnd, string | undefined])[]) =>
-    agentFindings({ trajectories: ends.map(ended), failures: [], notes: [] }, 512).map(said);
+    [...agentFindings({ trajectories: ends.map(ended), failures: [], notes: [] }, 512)].map(said);
   expect(found(["bad_call", malformed], ["token_limit", undefined])).toEqual([]);
   expect(found(["bad_call", malformed], ["bad_call", `the model's mistake: ${malformed}; no answer`])).toEqual([
     expect.stringContaining(

@@ -46,6 +46,7 @@ function taskWith(change: Partial<Definition> = {}): AnyTask {
 const check = (task: AnyTask, more: { context?: number; n?: number } = {}) =>
   checkTask({
     task,
+    reference: "",
     taskOptions: { seed: 1 },
     n: more.n ?? 16,
     seed: 1,

@@ -3,28 +3,13 @@
 import { MALFORMED } from "../../agent/ending.js";
 import { gather } from "../../core/gather/gather.js";
 import { callsIn, type Trajectory } from "../../core/rollout/trajectory.js";
-import type { AnyTask, PlainOptions, RolloutEnd, Scenario } from "../../core/task/task.js";
+import type { RolloutEnd, Scenario } from "../../core/task/task.js";
+import { UsageError } from "../../core/util/errors.js";
 import { loadEngine } from "../../engine/factory.js";
+import { trainedContext } from "../../engine/models.js";
 import { unknownToolsText } from "../../insight/report/unknown-tools.js";
 import { error, type Finding, warning } from "./findings.js";
-
-export interface AgentCheck {
-  readonly task: AnyTask;
-  /** As workers load it. */
-  readonly reference: string;
-  readonly taskOptions: PlainOptions;
-  readonly scenarios: readonly Scenario[];
-  readonly seed: number;
-  readonly maxTurns: number;
-  readonly toolSeconds: number;
-  /** Model file; for a task that hone plays, its tokenizer and chat template measure the prompts. */
-  readonly model: string;
-  /** Tokens of a conversation. */
-  readonly context: number;
-  readonly signal: AbortSignal;
-  /** Called at the start and after each rollout. */
-  readonly onPlayed?: ((done: number, total: number) => void) | undefined;
-}
+import type { CheckSettings, Played } from "./settings.js";
 
 /** Tokens of a turn, and seconds of a rollout without its turns, at most. */
 const LIMITS = {
@@ -42,12 +27,15 @@ const MISTAKES: ReadonlySet<RolloutEnd> = new Set<RolloutEnd>(["bad_call", "toke
 const isMistaken = ({ end, reason }: Pick<Trajectory, "end" | "reason">) =>
   MISTAKES.has(end) && reason !== undefined && !reason.startsWith(MALFORMED);
 
-export async function playAgents(check: AgentCheck) {
-  const { reference, taskOptions, scenarios, seed, maxTurns, toolSeconds, model, context, signal } = check;
+export async function playByAgent(settings: CheckSettings, scenarios: readonly Scenario[]): Promise<Played> {
+  const { task, reference, taskOptions, servers, seed, maxTurns, toolSeconds, model, signal, onPlayed } = settings;
+  if (servers)
+    throw new UsageError(`the task ${task.name} is played by its own code, which has its own tools; leave --mcp out`);
+  const context = Math.min(settings.context, await trainedContext(model));
   const options = { model, gpu: false, threads: 1, sequences: AT_ONCE, contextPerSequence: context } as const;
   const notes: string[] = [];
   let done = 0;
-  const played = () => check.onPlayed?.(done++, scenarios.length);
+  const played = () => onPlayed?.(done++, scenarios.length);
   played();
   const engine = await loadEngine(options);
   try {
@@ -71,56 +59,48 @@ export async function playAgents(check: AgentCheck) {
       onFailure: played,
     });
     signal.throwIfAborted();
-    // The notes are of options that were refused or replaced.
-    return { trajectories: groups.flat(), failures, notes };
+    const trajectories = groups.flat();
+    return {
+      played: trajectories.length + failures.length,
+      prompts: trajectories.map(({ tokens }) => tokens?.sampled.indexOf(1) ?? 0),
+      findings: agentFindings({ trajectories, failures, notes }, context),
+    };
   } finally {
     await engine.close();
   }
 }
 
-export function agentFindings(
-  { trajectories, failures, notes }: Awaited<ReturnType<typeof playAgents>>,
-  context: number,
-): Finding[] {
-  const findings: Finding[] = [];
-  const all = trajectories.length + failures.length;
-  const [first] = failures;
-  if (first) {
-    const message = `the agent failed in ${failures.length} of ${all} rollouts (${first.id}): ${first.error}`;
-    findings.push(error("task_throws", message));
-  }
+interface PlayedByAgent {
+  readonly trajectories: readonly Trajectory[];
+  readonly failures: readonly { readonly id: string; readonly error: string }[];
+  /** Of options that were refused or replaced. */
+  readonly notes: readonly string[];
+}
+
+export function* agentFindings({ trajectories, failures, notes }: PlayedByAgent, context: number): Iterable<Finding> {
+  const of = (some: readonly unknown[]) => `${some.length} of ${trajectories.length + failures.length} rollouts`;
+  const [failed] = failures;
+  if (failed) yield error("task_throws", `the agent failed in ${of(failures)} (${failed.id}): ${failed.error}`);
   const long = trajectories.filter(({ end }) => end === "context_limit");
-  if (long.length > 0) {
-    const message = `in ${long.length} of ${all} rollouts the conversation left no room in a context of ${context} tokens`;
-    findings.push(error("prompt_too_long", message));
-  }
+  const noRoom = `in ${of(long)} the conversation left no room in a context of ${context} tokens`;
+  if (long.length > 0) yield error("prompt_too_long", noRoom);
   const mistaken = trajectories.filter(isMistaken);
   const [one] = mistaken;
-  if (one) {
-    const message = `in ${mistaken.length} of ${all} rollouts an error of the agent is taken for a mistake of the model (${one.id}): ${one.reason}\nSuch rollouts are trained with ${one.reward.reward}: see that it is no fault of the agent`;
-    findings.push(warning("model_mistake", message));
-  }
+  const taken = `in ${of(mistaken)} an error of the agent is taken for a mistake of the model (${one?.id}): ${one?.reason}\nSuch rollouts are trained with ${one?.reward.reward}: see that it is no fault of the agent`;
+  if (one) yield warning("model_mistake", taken);
   const others = unknownToolsText(trajectories);
-  if (others !== undefined) findings.push(warning("unknown_tools", others));
+  if (others !== undefined) yield warning("unknown_tools", others);
   const open = trajectories.filter(({ end }) => end === "open_call");
   // The code has sent no result of them back.
   const ends = open.flatMap((one) => callsIn(one).filter(({ outcome, result }) => outcome === "ok" && result === null));
-  if (ends.length > 0) {
-    const names = [...new Set(ends.map(({ name }) => name))].join(", ");
-    const message = `in ${open.length} of ${all} rollouts the model was not given the result of its last call, of ${names} (end open_call); if that call is the answer, name the tool in the task's finalTools`;
-    findings.push(warning("open_call", message));
-  }
+  const names = [...new Set(ends.map(({ name }) => name))].join(", ");
+  const last = `in ${of(open)} the model was not given the result of its last call, of ${names} (end open_call); if that call is the answer, name the tool in the task's finalTools`;
+  if (ends.length > 0) yield warning("open_call", last);
   const rewritten = trajectories.reduce((sum, { agent }) => sum + (agent?.history_rewritten ?? 0), 0);
-  if (rewritten > 0) {
-    const message = `the agent sends back ${rewritten} turns otherwise than they were sampled, which begins new sequences: defaults and transforms in a tool's schema do that, and shortened messages`;
-    findings.push(warning("history_rewritten", message));
-  }
-  for (const message of notes) findings.push(warning("option_refused", message));
-  const rewards = new Set(trajectories.map(({ reward }) => reward.reward));
-  const [earned] = rewards;
-  if (trajectories.length > 1 && rewards.size === 1) {
-    const message = `every rollout of a small model earned ${earned}: only differences teach, so see that the model you train earns more now and then`;
-    findings.push(warning("reward_constant", message));
-  }
-  return findings;
+  const otherwise = `the agent sends back ${rewritten} turns otherwise than they were sampled, which begins new sequences: defaults and transforms in a tool's schema do that, and shortened messages`;
+  if (rewritten > 0) yield warning("history_rewritten", otherwise);
+  for (const note of notes) yield warning("option_refused", note);
+  const [earned, ...different] = new Set(trajectories.map(({ reward }) => reward.reward));
+  const constant = `every rollout of a small model earned ${earned}: only differences teach, so see that the model you train earns more now and then`;
+  if (trajectories.length > 1 && different.length === 0) yield warning("reward_constant", constant);
 }

@@ -13,6 +13,7 @@ import {
 import { messageOf } from "../../core/util/errors.js";
 import { Random } from "../../core/util/random.js";
 import { ExpertSession } from "../expert-session.js";
+import type { CheckSettings } from "./settings.js";
 
 export const probes = ["silence", "empty answer", "unrelated answer", "expert"] as const;
 export type Probe = (typeof probes)[number];
@@ -71,22 +72,14 @@ function sessionOf(probe: Probe, task: AnyTask, scenario: Scenario, seed: number
   return new ExpertSession(player, scenario, new Random("check", seed, scenario.id), {});
 }
 
-interface ProbeSettings {
-  readonly task: AnyTask;
+interface Ground extends Pick<CheckSettings, "task" | "maxTurns" | "toolSeconds" | "seed" | "signal"> {
   readonly env: unknown;
   readonly servers: McpServers | undefined;
-  readonly maxTurns: number;
-  readonly toolSeconds: number;
-  readonly seed: number;
-  readonly signal: AbortSignal;
 }
 
 /** Plays one scenario with a probe; an error thrown by the task is recorded as a finding. */
-export async function probeScenario(
-  { task, env, servers, maxTurns, toolSeconds, seed, signal }: ProbeSettings,
-  scenario: Scenario,
-  probe: Probe,
-): Promise<Probed> {
+export async function probeScenario(ground: Ground, scenario: Scenario, probe: Probe): Promise<Probed> {
+  const { task, env, servers, maxTurns, toolSeconds, seed, signal } = ground;
   const limits = {
     maxTurns,
     maxTokens: 1,

@@ -45,10 +45,9 @@ export class SeenResults {
     this.task = { ...task, tools: task.tools.map((tool) => this.#seen(tool)) };
   }
 
-  findings(): Finding[] {
-    return [...this.#lost].map(([name, what]) =>
-      warning("result_lost", `the tool ${name} returned ${what}; return what JSON can write, or a text`),
-    );
+  *findings(): Iterable<Finding> {
+    for (const [name, what] of this.#lost)
+      yield warning("result_lost", `the tool ${name} returned ${what}; return what JSON can write, or a text`);
   }
 
   #seen(tool: Tool): Tool {

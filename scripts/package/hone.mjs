@@ -71,7 +71,8 @@ function bundleSqlite(folder) {
 
 /** With all packages that it needs, in the versions of this checkout. */
 async function bundleLlama(folder) {
-  const { filesOf, installedPackages, INSIDE } = await import(join(root, "dist/src/machine/pack/installed.js"));
+  const { filesOf, installedPackages } = await import(join(root, "dist/src/machine/pack/installed.js"));
+  const { INSIDE } = await import(join(root, "dist/src/machine/pack/unpack.mjs"));
   for (const { place, folder: from } of installedPackages(llamaFolder(), () => false)) {
     const to = place === INSIDE ? folder : join(folder, place);
     copyPackage(

@@ -104,8 +104,8 @@ const own: readonly Fault[] = [
     flags: FREE,
     patch: at(
       "src/core/rollout/sample.ts",
-      "  const kept = ids.slice(0, end);\n",
-      "  const kept = [...engine.tokenize(engine.detokenize(ids.slice(0, end), { special: true }), { special: true })];\n",
+      "  const { ids } = segment;\n",
+      "  const ids = [...engine.tokenize(engine.detokenize(segment.ids, { special: true }), { special: true })];\n  segment.ids = ids;\n",
     ),
   },
 
@@ -114,8 +114,11 @@ const own: readonly Fault[] = [
     family: "tokens",
     patch: at(
       "src/core/rollout/sample.ts",
-      "for (let i = 0; i < count; i++) sampled.push(1);",
-      'for (let i = 0; i < count; i++) sampled.push(turn.stop === "stop" && i === count - 1 ? 0 : 1);',
+      "    transcript.generated(turn);\n",
+      `    const own = turn.stop === "stop" ? count - 1 : count;
+    transcript.generated({ ...turn, tokens: turn.tokens.subarray(0, own), logprobs: turn.logprobs.subarray(0, own) });
+    transcript.given(turn.tokens.subarray(own));
+`,
     ),
   },
 

@@ -45,8 +45,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     akin: true,
     patch: at(
       "src/core/rollout/sample.ts",
-      "for (const logprob of turn.logprobs) logprobs.push(logprob);",
-      "for (const logprob of turn.logprobs) logprobs.push(Math.max(logprob, -2));",
+      "transcript.generated(turn);",
+      "transcript.generated({ ...turn, logprobs: turn.logprobs.map((logprob) => Math.max(logprob, -2)) });",
     ),
     flags: [...ANY_REWARD, ...WARM],
     groups: 4,

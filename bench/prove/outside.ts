@@ -25,8 +25,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     family: "tokens",
     patch: at(
       "src/core/rollout/sample.ts",
-      "Uint8Array.from(sampled.slice(0, end))",
-      "Uint8Array.from(sampled.slice(0, end)).fill(0, end - 1)",
+      "  const { ids } = segment;\n",
+      "  const { ids } = segment;\n  segment.sampled.fill(0, -1);\n",
     ),
   },
   {

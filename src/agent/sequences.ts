@@ -47,7 +47,8 @@ function tokensOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boo
   const transcript = new Transcript();
   let evaluated: Evaluated | undefined;
   for (const turn of chain) {
-    const { evaluated: said, segment } = turn.answer;
+    const { segment } = turn.answer;
+    const { evaluated: said } = segment;
     const own = isOwn(turn);
     transcript.given(turn.asked.append);
     if (own) transcript.add(segment);
@@ -57,7 +58,8 @@ function tokensOf(chain: readonly PlayedTurn[], isOwn: (turn: PlayedTurn) => boo
   }
   // After a truncated turn the template's closing token follows, not sampled.
   if (!chain.at(-1)?.point.closed) transcript.given([closing]);
-  return { ...transcript.record(), ...(evaluated ? { evaluated } : {}) };
+  const { evaluated: _, ...record } = transcript.record();
+  return { ...record, ...(evaluated ? { evaluated } : {}) };
 }
 
 function resultOf(content: string): unknown {

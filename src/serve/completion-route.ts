@@ -68,7 +68,7 @@ const nothing: Completed = {
   stop: "length",
   stopToken: false,
   tokens: [],
-  segment: { ids: new Int32Array() },
+  segment: { ids: [] },
 };
 
 function logprobsOf({ engine }: ServedModel, turn: Pick<SampledTurn, "tokens" | "stopToken">, echo: Echo | undefined) {

@@ -74,7 +74,7 @@ export interface Conversation {
   readonly rewritten: number;
 }
 
-export interface Answer extends Pick<SampledTurn, "segment" | "stop" | "stopToken" | "tokens" | "evaluated"> {
+export interface Answer extends Pick<SampledTurn, "segment" | "stop" | "stopToken" | "tokens"> {
   readonly read: ReadTurn;
   readonly calls: readonly ToolCall[];
   /** Number of tokens reused from the KV of the conversation's own sequence. */
@@ -265,8 +265,8 @@ export class ServedModel {
           sequence = undefined;
         }
         const kept = idle && point ? point.length - 1 : 0;
-        const { segment, stop, stopToken, tokens, evaluated } = turn;
-        return { read, calls, segment, stop, stopToken, tokens, evaluated, kept, point: recorded };
+        const { segment, stop, stopToken, tokens } = turn;
+        return { read, calls, segment, stop, stopToken, tokens, kept, point: recorded };
       } finally {
         sequence?.close();
       }

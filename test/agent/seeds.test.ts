@@ -35,14 +35,14 @@ test("a turn that was not answered gives its seed back: asked again, it draws th
   const messages = [question];
   await expect(ask(messages, gone)).rejects.toThrow("the client is gone");
   const first = await ask(messages);
-  expect(first.evaluated?.seed).toBe(SEED);
+  expect(first.segment.evaluated?.seed).toBe(SEED);
 
   const next = [...messages, { role: "assistant" as const, content: first.read.said }, question];
   await expect(ask(next, gone)).rejects.toThrow("the client is gone");
-  expect((await ask(next)).evaluated?.seed).toBe(SEED);
+  expect((await ask(next)).segment.evaluated?.seed).toBe(SEED);
   // In a second way, and anew: each by a seed of its own.
-  expect((await ask(next)).evaluated?.seed).toBe(deriveSeed(SEED, "sequence", 1));
-  expect((await ask(messages)).evaluated?.seed).toBe(deriveSeed(SEED, "sequence", 2));
+  expect((await ask(next)).segment.evaluated?.seed).toBe(deriveSeed(SEED, "sequence", 1));
+  expect((await ask(messages)).segment.evaluated?.seed).toBe(deriveSeed(SEED, "sequence", 2));
   model.end();
 });
 

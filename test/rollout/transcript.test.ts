@@ -40,9 +40,9 @@ describe("Transcript", () => {
     transcript.given([1]);
     const turn = (sets: readonly string[], set: readonly number[]) =>
       transcript.add({
-        ids: Int32Array.of(2, 3),
-        sampled: Uint8Array.of(1, 1),
-        logprobs: Float32Array.of(-1, -1),
+        ids: [2, 3],
+        sampled: [1, 1],
+        logprobs: [-1, -1],
         allowed: { sets, at: [0, 1].slice(-set.length), set },
       });
     turn(["x", "y"], [1, 0]);

@@ -26,11 +26,9 @@ export class AllowedParts {
   /**
    * Parts come in order.
    * @param from position of the part's first token
-   * @param end of the part, in its own positions; what is behind it is left out
    */
-  add(part: AllowedTokens | undefined, from: number, end = Number.POSITIVE_INFINITY): void {
+  add(part: AllowedTokens | undefined, from: number): void {
     part?.at.forEach((at, i) => {
-      if (at >= end) return;
       const set = part.sets[part.set[i] as number] as string;
       const number = this.#numbers.get(set) ?? this.#numbers.size;
       this.#numbers.set(set, number);
@@ -39,9 +37,13 @@ export class AllowedParts {
     });
   }
 
-  /** Undefined where every token could come everywhere. */
-  whole(): AllowedTokens | undefined {
-    if (this.#at.length === 0) return undefined;
-    return { sets: [...this.#numbers.keys()], at: [...this.#at], set: [...this.#set] };
+  /** What was allowed before position `end`; undefined where every token could come everywhere. */
+  before(end = Number.POSITIVE_INFINITY): AllowedTokens | undefined {
+    const at = this.#at.filter((one) => one < end);
+    if (at.length === 0) return undefined;
+    const set = this.#set.slice(0, at.length);
+    // Sets are numbered in the order in which they come.
+    const count = set.reduce((most, number) => Math.max(most, number + 1), 0);
+    return { sets: [...this.#numbers.keys()].slice(0, count), at, set };
   }
 }

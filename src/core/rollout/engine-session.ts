@@ -4,8 +4,7 @@
  */
 
 import type { Engine } from "../engine/engine.js";
-import { afterTurn } from "../engine/evaluated.js";
-import type { Evaluated, Sampling, Sequence } from "../engine/sequence.js";
+import type { Sampling, Sequence } from "../engine/sequence.js";
 import type { ChatMessage } from "../task/task.js";
 import type { ConversationFormat } from "./conversation.js";
 import { readTurn, withIds } from "./reading.js";
@@ -29,7 +28,6 @@ export class EngineSession implements Session {
   #closed = true;
   /** Number of calls so far, for their ids. */
   #calls = 0;
-  #evaluated: Evaluated | undefined;
 
   constructor(
     engine: Engine,
@@ -49,7 +47,7 @@ export class EngineSession implements Session {
 
   async turn(limits: TurnLimits): Promise<Turn> {
     let waitedSeconds = 0;
-    const { segment, text, stop, stopToken, evaluated } = await sampleTurn(
+    const { segment, text, stop, stopToken } = await sampleTurn(
       this.#engine,
       this.#chat,
       this.#sequence,
@@ -71,7 +69,6 @@ export class EngineSession implements Session {
     this.#transcript.given(this.#pending);
     this.#transcript.add(segment);
     this.#pending = [];
-    this.#evaluated = afterTurn(this.#evaluated, evaluated);
     this.#closed = stopToken && this.#chat.closing.includes(segment.ids.at(-1) as number);
     return { ...this.#read(text), completionTokens, stop, waitedSeconds };
   }
@@ -92,7 +89,6 @@ export class EngineSession implements Session {
 
   tokens(): TokenRecord {
     const record = this.#transcript.record();
-    if (this.#evaluated) record.evaluated = this.#evaluated;
     if (this.#closed || this.#pending.length > 0) return record;
     // After a truncated turn the template's closing token is appended as given, not sampled.
     const { ids, sampled, logprobs } = record;

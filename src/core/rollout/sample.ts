@@ -1,15 +1,13 @@
 /** Samples one turn of the assistant: limits its thoughts, ends it at stop texts, streams its text. */
-import { AllowedParts } from "../engine/allowed.js";
 import type { Engine } from "../engine/engine.js";
-import { afterTurn } from "../engine/evaluated.js";
-import type { Evaluated, Grammar, SampledToken, Sampling, Sequence } from "../engine/sequence.js";
+import type { Grammar, SampledToken, Sampling, Sequence } from "../engine/sequence.js";
 import { HoneError } from "../util/errors.js";
 import { anyOf } from "../util/signals.js";
 import type { ConversationFormat } from "./conversation.js";
 import { stopIds } from "./reading.js";
 import type { TurnStop } from "./session.js";
 import { splitThoughts } from "./thoughts.js";
-import type { Segment } from "./transcript.js";
+import { type TokenRecord, Transcript } from "./transcript.js";
 
 export interface SampleOptions {
   readonly maxTokens: number;
@@ -35,8 +33,8 @@ export interface SampleOptions {
 }
 
 export interface SampledTurn {
-  /** Without the tokens given before the turn. */
-  readonly segment: Segment;
+  /** Without the tokens given before the turn, and without what the engine says of it where tokens follow the turn. */
+  readonly segment: TokenRecord;
   /** Without the token that ended the turn. */
   readonly text: string;
   /** "stop": a stop token or a stop text. */
@@ -47,8 +45,6 @@ export interface SampledTurn {
   readonly tokens: readonly SampledToken[];
   /** Whether tokens beyond the turn were evaluated; the sequence cannot be continued then. */
   readonly overshot: boolean;
-  /** Of the sequence at the end of the segment; missing where the engine does not say it, or tokens follow it. */
-  readonly evaluated?: Evaluated | undefined;
 }
 
 /** Position of the first of the texts; -1 if there is none. */
@@ -85,10 +81,7 @@ export async function sampleTurn(
     onWaited,
   } = options;
   const stopping = stopIds(chat, engine.info.endTokens);
-  const ids: number[] = [];
-  const sampled: number[] = [];
-  const logprobs: number[] = [];
-  const allowed = new AllowedParts();
+  const transcript = new Transcript();
   const tokens: SampledToken[] = [];
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const longest = Math.max(0, ...stopTexts.map((text) => text.length));
@@ -97,7 +90,6 @@ export async function sampleTurn(
   /** Number of tokens up to the end of a stop text. */
   let cut: number | undefined;
   let received = 0;
-  let evaluated: Evaluated | undefined;
   let left = seconds;
 
   const grow = (token: number) => {
@@ -119,13 +111,13 @@ export async function sampleTurn(
   };
   const listens = onText !== undefined || stopTexts.length > 0 || likeliest !== undefined;
 
-  /** Appends tokens and samples; with the number of sampled tokens. */
-  const sample = async (given: readonly number[], most: number) => {
+  /** @param ending given tokens that end the thoughts, where the turn goes on: what was sampled before stays */
+  const sample = async (most: number, ending?: readonly number[]) => {
     const asked = performance.now();
     // Without a listener nothing else ends the turn early.
     using early = anyOf([signal, ...(over ? [over] : []), ...(listens ? [ended.signal] : [])]);
     const turn = await sequence.generate({
-      append: Int32Array.from(given),
+      append: Int32Array.from(ending ?? append),
       maxTokens: most,
       sampling,
       stop: stopping,
@@ -133,7 +125,7 @@ export async function sampleTurn(
       signal: early.signal,
       ...(listens ? { onToken } : {}),
       ...(likeliest === undefined ? {} : { likeliest }),
-      ...(grammar ? { grammar, restricts, before: [...ids] } : {}),
+      ...(grammar ? { grammar, restricts, before: [...transcript.record().ids, ...(ending ?? [])] } : {}),
     });
     const count = turn.tokens.length;
     left -= turn.usedSeconds;
@@ -141,49 +133,34 @@ export async function sampleTurn(
     signal.throwIfAborted();
     const cancelled = turn.stop === "cancelled" && cut === undefined;
     if (cancelled && !over?.aborted) throw new HoneError("the sequence was closed while it was in use");
-    if (count > 0) evaluated = afterTurn(evaluated, turn.evaluated);
-    allowed.add(turn.allowed, ids.length);
-    ids.push(...turn.tokens);
-    for (const logprob of turn.logprobs) logprobs.push(logprob);
-    for (let i = 0; i < count; i++) sampled.push(1);
-    return { stop: cancelled ? "deadline" : turn.stop, count };
+    // Where there was no room or no time left, the thoughts stay open.
+    if (ending && (count > 0 || cut !== undefined)) transcript.given(ending);
+    transcript.generated(turn);
+    return cancelled ? "deadline" : turn.stop;
   };
 
   const most = options.limitThoughts ? Math.min(maxTokens, chat.maxThinkingTokens ?? maxTokens) : maxTokens;
-  let { stop } = await sample(append, most);
-  const before = ids.length;
+  let stop = await sample(most);
   if (stop === "length" && cut === undefined && most < maxTokens) {
-    const open = splitThoughts(engine.detokenize(ids, { special: true }), chat.marks, chat.opened).open;
-    for (const id of open && chat.marks ? chat.template.encode(chat.marks.ending) : []) {
-      ids.push(id);
-      sampled.push(0);
-      logprobs.push(0);
+    const { ids } = transcript.record();
+    const { open } = splitThoughts(engine.detokenize(ids, { special: true }), chat.marks, chat.opened);
+    const ending = open && chat.marks ? chat.template.encode(chat.marks.ending) : [];
+    for (const id of ending) {
       received++;
       if (listens) grow(id);
     }
-    const rest = await sample(ids.slice(before), maxTokens - before);
-    stop = rest.stop;
-    // There was no room or no time left: the thoughts stay open.
-    if (rest.count === 0 && cut === undefined) for (const list of [ids, sampled, logprobs]) list.length = before;
+    stop = await sample(maxTokens - ids.length, ending);
   }
-  const end = cut ?? ids.length;
-  const kept = ids.slice(0, end);
+  const segment = transcript.record(cut);
+  const { ids } = segment;
   const stopToken = stop === "stop" && cut === undefined;
-  const among = new AllowedParts();
-  among.add(allowed.whole(), 0, end);
   return {
-    segment: {
-      ids: Int32Array.from(kept),
-      sampled: Uint8Array.from(sampled.slice(0, end)),
-      logprobs: Float32Array.from(logprobs.slice(0, end)),
-      allowed: among.whole(),
-    },
-    text: cut === undefined ? engine.detokenize(stopToken ? kept.slice(0, -1) : kept, { special: true }) : text,
+    segment,
+    text: cut === undefined ? engine.detokenize(stopToken ? ids.slice(0, -1) : ids, { special: true }) : text,
     // Only a stop text cancels a turn that is returned.
     stop: cut !== undefined || stop === "cancelled" ? "stop" : stop,
     stopToken,
     tokens,
-    overshot: end < ids.length,
-    evaluated: cut === undefined ? evaluated : undefined,
+    overshot: ids.length < transcript.length,
   };
 }

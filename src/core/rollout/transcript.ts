@@ -1,10 +1,11 @@
 /**
- * The tokens of one trajectory: one append-only buffer that records for each token whether the policy sampled it and with
+ * The tokens of a turn, or of a whole trajectory: one append-only buffer that records for each token whether the policy sampled it and with
  * which log-probability. Training reads these tokens; text is never tokenised again.
  */
 
 import { AllowedParts, type AllowedTokens } from "../engine/allowed.js";
-import type { Evaluated } from "../engine/sequence.js";
+import { afterTurn } from "../engine/evaluated.js";
+import type { Evaluated, Generated } from "../engine/sequence.js";
 
 export interface TokenRecord {
   /** Token ids, in order. */
@@ -19,22 +20,16 @@ export interface TokenRecord {
   evaluated?: Evaluated;
 }
 
-/** Consecutive tokens of a conversation. */
-export interface Segment {
-  readonly ids: Int32Array;
-  /** 1 where the model sampled the token. */
-  readonly sampled: Uint8Array;
-  /** 0 for given tokens. */
-  readonly logprobs: Float32Array;
-  /** Where a grammar restricted what could be sampled. */
-  readonly allowed?: AllowedTokens | undefined;
-}
-
 export class Transcript {
   readonly #ids: number[] = [];
   readonly #sampled: number[] = [];
   readonly #logprobs: number[] = [];
   readonly #allowed = new AllowedParts();
+  #evaluated: Evaluated | undefined;
+
+  get length(): number {
+    return this.#ids.length;
+  }
 
   /** Number of tokens that were given, not sampled. */
   get givenCount(): number {
@@ -71,26 +66,33 @@ export class Transcript {
     }
   }
 
-  /** Appends given and sampled tokens. Throws as {@link sampled}. */
-  add({ ids, sampled, logprobs, allowed }: Segment): void {
+  /** Appends what the engine has sampled in one call. Throws as {@link sampled}. */
+  generated({ tokens, logprobs, allowed, evaluated }: Generated): void {
     this.#allowed.add(allowed, this.#ids.length);
-    for (let from = 0; from < ids.length; ) {
-      let to = from + 1;
-      while (to < ids.length && sampled[to] === sampled[from]) to++;
-      if (sampled[from]) this.sampled(ids.subarray(from, to), logprobs.subarray(from, to));
-      else this.given(ids.subarray(from, to));
-      from = to;
-    }
+    this.sampled(tokens, logprobs);
+    if (tokens.length > 0) this.#evaluated = afterTurn(this.#evaluated, evaluated);
   }
 
-  /** A copy for the trajectory. */
-  record(): TokenRecord {
-    const allowed = this.#allowed.whole();
+  /** Appends the record of a turn. Throws as {@link sampled}. */
+  add({ ids, sampled, logprobs, allowed, evaluated }: TokenRecord): void {
+    this.#allowed.add(allowed, this.#ids.length);
+    for (const [i, id] of ids.entries()) {
+      if (sampled[i] === 1) this.sampled([id], [logprobs[i] as number]);
+      else this.given([id]);
+    }
+    this.#evaluated = afterTurn(this.#evaluated, evaluated);
+  }
+
+  /** A copy of it, or of its first `end` tokens, without what the engine says of the whole sequence. */
+  record(end?: number): TokenRecord {
+    const allowed = this.#allowed.before(end);
+    const evaluated = end === undefined ? this.#evaluated : undefined;
     return {
-      ids: [...this.#ids],
-      sampled: [...this.#sampled],
-      logprobs: [...this.#logprobs],
+      ids: this.#ids.slice(0, end),
+      sampled: this.#sampled.slice(0, end),
+      logprobs: this.#logprobs.slice(0, end),
       ...(allowed ? { allowed } : {}),
+      ...(evaluated ? { evaluated } : {}),
     };
   }
 }

@@ -269,8 +269,8 @@ const list: readonly Omit<Fault, "outside">[] = [
     family: "storage",
     patch: at(
       "src/core/run/store.ts",
-      "explanation, row.step, scenario, member)",
-      "explanation, row.step, scenario, Math.max(0, member - 1))",
+      "explanation, row.step, scenario, member],",
+      "explanation, row.step, scenario, Math.max(0, member - 1)],",
     ),
   },
   {

@@ -99,7 +99,7 @@ const TABLES = `
   );
 `;
 
-function isEmpty(database: Database): boolean {
+export function isEmpty(database: Database): boolean {
   return database.prepare("SELECT count(*) FROM sqlite_master").pluck().get() === 0;
 }
 

@@ -2,7 +2,10 @@
  * The training loop: one step after the other (step.ts), or with `--staleness` played ahead (overlap.ts), with regular validations;
  * old checkpoints are deleted.
  */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { StepRow } from "../core/run/records.js";
+import { STORE_FILE } from "../core/run/run.js";
 import { pruneCheckpoints } from "../core/train/earlier.js";
 import type { LoopParts } from "../core/train/parts.js";
 import { isDue, validateHeldOut } from "../core/train/saved-play.js";
@@ -10,6 +13,7 @@ import { settlePending, use, wakePending } from "../core/train/settle.js";
 import { stagesOf } from "../core/train/stages.js";
 import { trainStep } from "../core/train/step.js";
 import { StepClock } from "../core/train/step-clock.js";
+import { HoneError } from "../core/util/errors.js";
 
 /**
  * Makes the steps that are left, one after the other, and gives each once it is settled and, where that is due, validated. The
@@ -29,7 +33,10 @@ export async function* trainSteps(parts: LoopParts): AsyncGenerator<StepRow, voi
   } catch (error) {
     // The refusal interrupted the rollouts: it is the error to report.
     refused.signal.throwIfAborted();
-    throw error;
+    if (existsSync(join(run.folder, STORE_FILE))) throw error;
+    throw new HoneError(`${run.folder} was removed or moved while it was trained; bring it back to go on`, {
+      cause: error,
+    });
   }
 }
 

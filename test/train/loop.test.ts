@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -149,6 +149,20 @@ describe("the training loop", () => {
     const whole = partsOf(await opened("whole"));
     await train(whole);
     expect(all).toEqual(whole.policy.played);
+  });
+
+  it("whose folder is moved away says so, and goes on when it is back", async () => {
+    const run = await opened();
+    const away = join(base, "away");
+    const moving = (name: string) => {
+      if (name === "learner begins" && run.store.lastStep().step === 1) renameSync(folder, away);
+    };
+    await expect(train(partsOf(run, { tick: moving }))).rejects.toThrow(
+      `${folder} was removed or moved while it was trained; bring it back to go on`,
+    );
+    close(run);
+    renameSync(away, folder);
+    expect(await train(partsOf(await opened()))).toHaveLength(2);
   });
 
   it("stopped while the learner loads does not wait for it", async () => {

@@ -1,5 +1,15 @@
 /** A run whose store is missing, empty, damaged, or in a folder that cannot be written to. */
-import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -19,7 +29,8 @@ beforeEach(async () => {
   await goThrough(folder);
 });
 
-const commandLine = new CommandLine();
+// Half an hour beside UTC's hours, and without summer time.
+const commandLine = new CommandLine({ TZ: "Asia/Kolkata" });
 afterAll(() => commandLine.close());
 const hone = (...args: string[]) => commandLine.run(home, ...args);
 
@@ -69,6 +80,11 @@ it("a run that is damaged or of another format is listed with the reason, and th
     problem: string | null;
   }[];
   expect(listed.filter(({ problem }) => problem === null).map(({ run }) => run)).toEqual(["one"]);
+});
+
+it("a run is listed with the time of its last change where the user is", async () => {
+  utimesSync(file, 0, Date.UTC(2031, 1, 3, 20, 5) / 1000);
+  expect((await hone("runs", "--home", ".")).stdout).toMatch(/ {2}2031-02-04 01:35\n$/);
 });
 
 it("a run in a folder that cannot be written to is read, and leaves nothing behind", () => {

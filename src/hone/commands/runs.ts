@@ -40,9 +40,9 @@ export const runsCommand = defineCommand({
       }
       const success = best ? `best after step ${best.step}: success ${shareText(best)}` : "not validated yet";
       const played = engines.length > 0 ? `  played by ${engines.join(", ")}` : "";
-      io.log(
-        `${project}/${run}  ${steps} ${steps === 1 ? "step" : "steps"}  ${success}${played}  ${changed.slice(0, 16).replace("T", " ")}`,
-      );
+      // Sweden's is "2031-02-03 16:05".
+      const when = new Date(changed).toLocaleString("sv", { dateStyle: "short", timeStyle: "short" });
+      io.log(`${project}/${run}  ${steps} ${steps === 1 ? "step" : "steps"}  ${success}${played}  ${when}`);
     }
     return runs;
   },

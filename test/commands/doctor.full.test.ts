@@ -278,20 +278,19 @@ it.each([
   expect(atLeast(version, wanted)).toBe(expected);
 });
 
-const learner = {
-  backend: "peft" as const,
-  device: "cpu",
-  precision: "f32" as const,
-  loadSeconds: 1,
-  updateSeconds: 1,
-  peak: 1e9,
-  mismatch: 1e-4,
-  limit: 0.02,
-  notes: [] as string[],
-};
-
 describe("the trial's update", () => {
-  const check = (differently: object) => updateCheck({ ...learner, ...differently });
+  const learner = { backend: "peft" as const, device: "cpu", precision: "f32" as const };
+  const check = ({ notes = [] as string[], mismatch = 1e-4 }) =>
+    updateCheck(
+      learner,
+      {
+        seconds: { update: 1, save: 0, checks: 0, total: 1 },
+        memory: { peak: 1e9, loaded: 1e9 },
+        mismatch: { mean: mismatch, p99: mismatch, max: mismatch },
+        notes,
+      },
+      { loadSeconds: 1, limit: 0.02 },
+    );
 
   it("is worth a note where the learner is slower than it could be, with the learner's own words", () => {
     const notes = ["the learner compiles nothing on cuda:0, and is slower for it: there is no C compiler"];

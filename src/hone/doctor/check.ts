@@ -7,25 +7,18 @@ export interface Check {
   /** The finding, or why nothing was checked. */
   readonly found: string;
   /** How to fix it; present for every "wrong". */
-  readonly mend?: string;
+  readonly mend?: string | undefined;
   /** The same as data, for `--json`. */
-  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly facts?: Readonly<Record<string, unknown>> | undefined;
 }
 
-export const ok = (name: string, found: string, facts?: Check["facts"]): Check => make("ok", name, found, facts);
-export const none = (name: string, found: string, facts?: Check["facts"]): Check => make("none", name, found, facts);
-export const note = (name: string, found: string, mend: string, facts?: Check["facts"]): Check => ({
-  ...make("note", name, found, facts),
-  mend,
-});
-export const wrong = (name: string, found: string, mend: string, facts?: Check["facts"]): Check => ({
-  ...make("wrong", name, found, facts),
-  mend,
-});
+type Told = (name: string, found: string, facts?: Check["facts"]) => Check;
+type Mended = (name: string, found: string, mend: string, facts?: Check["facts"]) => Check;
 
-function make(state: Check["state"], name: string, found: string, facts: Check["facts"]): Check {
-  return { name, state, found, ...(facts === undefined ? {} : { facts }) };
-}
+export const ok: Told = (name, found, facts) => ({ name, state: "ok", found, facts });
+export const none: Told = (name, found, facts) => ({ name, state: "none", found, facts });
+export const note: Mended = (name, found, mend, facts) => ({ name, state: "note", found, mend, facts });
+export const wrong: Mended = (name, found, mend, facts) => ({ name, state: "wrong", found, mend, facts });
 
 const marks: Readonly<Record<Check["state"], string>> = { ok: "ok", note: "note", wrong: "WRONG", none: "-" };
 

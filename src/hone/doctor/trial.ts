@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chatOf } from "../../chat/chat.js";
 import type { LocalEngine } from "../../core/engine/engine.js";
-import { type BatchGroup, writeBatch } from "../../core/learn/batch.js";
+import { writeBatch } from "../../core/learn/batch.js";
 import { startLearner } from "../../core/learn/learner.js";
 import { objectiveOf } from "../../core/learn/objectives.js";
 import { LINEAR_LAYERS } from "../../core/learn/types.js";
@@ -19,13 +19,24 @@ import { packagesIn } from "../../engine/device/runtime.js";
 import { engineOptions } from "../../engine/engine-options.js";
 import { loadEngine } from "../../engine/factory.js";
 import { ggmlBase } from "../../engine/missing.js";
+import { modelFile } from "../../engine/models.js";
 import { mismatchLimit } from "../../guards/mismatch.js";
 import { readingOf, readProbe, scoreProbe } from "../../guards/probe.js";
 import { engineText } from "../../machine/compute.js";
 import { packagesOfPython } from "../../machine/python/given.js";
-import { type Check, ok } from "./check.js";
-import { adapterCheck, LEARNER_LOG, secondsText, type TrialMessage, type TrialRequest, updateCheck } from "./try.js";
+import { type Check, none, ok } from "./check.js";
+import {
+  adapterCheck,
+  LEARNER_LOG,
+  STAGES,
+  secondsText,
+  type TrialMessage,
+  type TrialRequest,
+  updateCheck,
+} from "./try.js";
 
+/** Seconds of rollouts. */
+const PLAYED = 5;
 /** Few concurrent rollouts and short passes: a Vulkan driver compiles kernels for each number of rows up to eight. */
 const GROUP = 2;
 const UBATCH = 32;
@@ -45,81 +56,61 @@ const LEARNING_RATE = 0.05;
 /** Number of rollouts of the update. */
 const LEARNT = 16;
 
+const model = modelFile("tiny");
+
 const send = (message: TrialMessage) => void process.send?.(message);
-const found = (check: Check) => send({ kind: "check", check });
 const since = (started: number) => (performance.now() - started) / 1000;
 
-/** Plays for a number of seconds, at least one group. The last group is cut short. */
-async function playFor(
-  engine: LocalEngine,
-  seconds: number,
-): Promise<{ records: TokenRecord[]; tokens: number; seconds: number }> {
+/** Plays for some seconds, at least one group. The last group is cut short. */
+async function play(engine: LocalEngine, loadSeconds: number) {
   const prompt = Int32Array.from(chatOf(engine, {}).template.prompt([{ role: "user", content: QUESTION }], []));
+  const given = [...prompt].fill(0);
   const records: TokenRecord[] = [];
-  let tokens = 0;
   const started = performance.now();
-  const signal = AbortSignal.timeout(1000 * seconds);
-  for (let round = 0; round === 0 || since(started) < seconds; round++) {
+  const signal = AbortSignal.timeout(1000 * PLAYED);
+  for (let round = 0; round === 0 || !signal.aborted; round++) {
+    const length = round === 0 ? { maxTokens: TOKENS.first } : { maxTokens: TOKENS.later, signal };
     const played = engine.openGroup(prompt, GROUP).map(async (sequence, index): Promise<TokenRecord> => {
-      const seed = round * GROUP + index;
-      const turn = await sequence.generate({
-        maxTokens: round === 0 ? TOKENS.first : TOKENS.later,
-        sampling: { seed },
-        stop: [],
-        ...(round === 0 ? {} : { signal }),
-      });
+      const turn = await sequence.generate({ ...length, sampling: { seed: round * GROUP + index }, stop: [] });
       sequence.close();
-      const given = [...prompt].fill(0);
-      const sampled = [...turn.tokens].fill(1);
       return {
         ids: [...prompt, ...turn.tokens],
-        sampled: [...given, ...sampled],
+        sampled: [...given, ...[...turn.tokens].fill(1)],
         logprobs: [...given, ...turn.logprobs],
       };
     });
-    for (const record of await Promise.all(played)) {
-      records.push(record);
-      tokens += record.ids.length - prompt.length;
-    }
+    records.push(...(await Promise.all(played)));
   }
-  return { records, tokens, seconds: since(started) };
-}
-
-async function tryEngine(engine: LocalEngine, seconds: number, loadSeconds: number) {
-  const { records, tokens, seconds: took } = await playFor(engine, seconds);
-  const { compute } = engine.info;
+  const tokens = records.reduce((sum, { ids }) => sum + ids.length - prompt.length, 0);
+  const tokensPerSecond = tokens / since(started);
   const words = engineText(engine.info).replace(/^engine: /, "");
-  const facts = { compute, words, loadSeconds, rollouts: records.length, tokens, tokensPerSecond: tokens / took };
-  const played = `${facts.rollouts} short rollouts of the tiny model, ${tokens} tokens, ${facts.tokensPerSecond.toFixed(0)} tokens/s`;
-  found(ok("rollouts", `${words}; loaded in ${secondsText(loadSeconds)}; ${played}`, facts));
-  return records;
+  const found = `${words}; loaded in ${secondsText(loadSeconds)}; ${records.length} short rollouts of the tiny model, ${tokens} tokens, ${tokensPerSecond.toFixed(0)} tokens/s`;
+  const { compute } = engine.info;
+  const facts = { compute, words, loadSeconds, rollouts: records.length, tokens, tokensPerSecond };
+  return { records, check: ok("rollouts", found, facts) };
 }
 
-/** A batch in which every other rollout is the better one. */
-async function writeTrialBatch(file: string, records: readonly TokenRecord[]): Promise<void> {
-  const group: BatchGroup = records
-    .slice(0, LEARNT)
-    .map((tokens, index) => ({ tokens, advantage: index % 2 === 0 ? -1 : 1 }));
-  await writeBatch(file, [group], { temperature: 1 });
-}
-
-async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], request: TrialRequest, python: string) {
-  const batch = join(request.folder, "batch.safetensors");
-  const into = join(request.folder, "checkpoint");
+/** The new adapter, and what the update was like. */
+async function learn(engine: LocalEngine, records: readonly TokenRecord[], request: TrialRequest, python: string) {
+  const { folder } = request;
+  const batch = join(folder, "batch.safetensors");
+  const into = join(folder, "checkpoint");
   mkdirSync(into);
-  await writeTrialBatch(batch, records);
+  // Every other rollout is the better one.
+  const group = records.slice(0, LEARNT).map((tokens, index) => ({ tokens, advantage: index % 2 === 0 ? -1 : 1 }));
+  await writeBatch(batch, [group], { temperature: 1 });
   const started = performance.now();
   const learner = await startLearner({
     python,
     backend: request.learner,
-    base: { gguf: request.model },
+    base: { gguf: model },
     lora: { rank: 8, alpha: 16, targets: LINEAR_LAYERS },
     seed: 1,
     threads: engine.info.threads,
     ggml: ggmlBase(),
     device: learnerDevice(engine.info.gpu).device,
     precision: "auto",
-    logFile: join(request.folder, LEARNER_LOG),
+    logFile: join(folder, LEARNER_LOG),
   });
   try {
     const loadSeconds = since(started);
@@ -135,52 +126,47 @@ async function tryUpdate(engine: LocalEngine, records: readonly TokenRecord[], r
       gradientCheckpointing: false,
     });
     if (!metrics.applied) throw new Error(`the ${metrics.skipped} of the update was not a finite number`);
-    const { backend, device, precision } = learner.info;
-    found(
-      updateCheck({
-        backend,
-        device,
-        precision,
-        loadSeconds,
-        updateSeconds: metrics.seconds.total,
-        peak: metrics.memory.peak,
-        mismatch: metrics.mismatch.mean,
-        limit: mismatchLimit(engine.info.weightType, engine.info.compute),
-        notes: metrics.notes ?? [],
-      }),
-    );
+    const limit = mismatchLimit(engine.info.weightType, engine.info.compute);
+    return { adapter: join(into, "adapter.gguf"), check: updateCheck(learner.info, metrics, { loadSeconds, limit }) };
   } finally {
     await learner.close();
   }
-  return join(into, "adapter.gguf");
 }
 
-async function trial(request: TrialRequest): Promise<void> {
-  const log = (text: string) => send({ kind: "say", text });
+async function* trial(request: TrialRequest): AsyncGenerator<Check> {
+  const { python } = request;
   const started = performance.now();
-  const options = { model: request.model, sequences: GROUP, contextPerSequence: CONTEXT, ubatch: UBATCH };
+  const options = { model, sequences: GROUP, contextPerSequence: CONTEXT, ubatch: UBATCH };
   // Nothing is installed: missing libraries are a finding.
   takeDevice(request);
-  lookForCuda(request.python === null ? packagesIn() : await packagesOfPython(request.python));
-  const engine = await loadEngine(engineOptions(request, options), log);
+  lookForCuda(python === null ? packagesIn() : await packagesOfPython(python));
+  const engine = await loadEngine(engineOptions(request, options), (say) => send({ say }));
   try {
-    const records = await tryEngine(engine, request.seconds, since(started));
-    if (request.python === null) return;
+    const { records, check: rollouts } = await play(engine, since(started));
+    yield rollouts;
+    if (python === null) {
+      yield none("update", "not tried: there is no Python that could learn");
+      return yield none("adapter", STAGES[2].untried);
+    }
     await engine.sleep();
-    const adapter = await tryUpdate(engine, records, request, request.python);
+    const { adapter, check: update } = await learn(engine, records, request, python);
+    yield update;
     await engine.useAdapter(adapter);
     await engine.wake();
     const probe = readProbe(adapter);
     const scores = probe && (await scoreProbe(engine, probe));
     if (!scores) throw new Error(`the update left no probe beside ${adapter}`);
-    found(adapterCheck(readingOf(probe, scores)));
+    yield adapterCheck(readingOf(probe, scores));
   } finally {
     await engine.close();
   }
 }
 
-process.once("message", (request: TrialRequest) => {
-  trial(request)
-    .catch((error: unknown) => send({ kind: "failed", message: messageOf(error) }))
-    .finally(() => process.disconnect());
+process.once("message", async (request: TrialRequest) => {
+  try {
+    for await (const check of trial(request)) send({ check });
+  } catch (error) {
+    send({ failed: messageOf(error) });
+  }
+  process.disconnect();
 });

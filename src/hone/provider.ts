@@ -132,7 +132,13 @@ function ofThisProcess(options: LocalProviderOptions): Sources {
     throw new NoSuchModelError({ modelId, modelType: "languageModel", message });
   };
   return {
-    of: (modelId) => ({ name: modelId, begin: async (asked) => (await find(modelId)).begin(asked) }),
+    of: (modelId) => ({
+      name: modelId,
+      url: "hone:in-process",
+      async *ask(request, signal) {
+        yield* (await find(modelId)).ask(request, signal);
+      },
+    }),
     close: async () => {
       stop.abort(new UsageError("the provider was closed"));
       const opened = await opening?.catch(() => undefined);

@@ -2,7 +2,7 @@
 import type { SampledToken } from "../core/engine/sequence.js";
 import { toJson } from "../core/util/json.js";
 import { allOf, logprobsOfText, newAnswerId, nowSeconds, shown, usageOf } from "./answers.js";
-import type { Exchange } from "./exchange.js";
+import type { Reply } from "./exchange.js";
 import type { Answer, ServedModel } from "./model.js";
 import { type ChatRequest, writtenCall } from "./requests.js";
 import { prepareTurns } from "./turns.js";
@@ -24,7 +24,7 @@ export function tokenLogprobs({ engine }: ServedModel, sampled: readonly Sampled
   }));
 }
 
-export async function chatCompletion(model: ServedModel, request: ChatRequest, exchange: Exchange): Promise<void> {
+export async function chatCompletion(model: ServedModel, request: ChatRequest, exchange: Reply): Promise<void> {
   const turns = await prepareTurns(model, request, exchange.signal);
   const { conversation, likeliest } = turns;
   const { not_enforced: _, ...hone } = turns.hone;

@@ -76,6 +76,9 @@ export async function writeTo(response: ServerResponse, exchange: Exchange): Pro
   response.end();
 }
 
+/** What a route answers to. */
+export type Reply = Pick<Exchange, "signal" | "json" | "event" | "end">;
+
 const encoder = new TextEncoder();
 
 export class Exchange {

@@ -111,7 +111,7 @@ test("options that change the distribution are refused, the temperature is the r
       [
         {
           type: "unsupported",
-          feature: "toolChoice and strict tools",
+          feature: "strict of the function 'look'",
           details: expect.stringContaining("callProblem"),
         },
       ],

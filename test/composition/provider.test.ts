@@ -139,6 +139,17 @@ describe.each([
     await expect(late).rejects.toMatchObject({ name: "AbortError" });
   });
 
+  test("a stream that nobody reads on ends its turn", async () => {
+    const prompt = [{ role: "user" as const, content: [{ type: "text" as const, text: "Hi" }] }];
+    const asked = { prompt, maxOutputTokens: 400, temperature: 3, seed: 1 };
+    const { stream } = await hone()("base").doStream(asked);
+    const reader = stream.getReader();
+    const parts = [await reader.read(), await reader.read(), await reader.read()];
+    expect(parts.map(({ value }) => value?.type)).toEqual(["stream-start", "response-metadata", "text-start"]);
+    await reader.cancel();
+    expect(await reader.read()).toEqual({ done: true });
+  });
+
   test("what is refused names the option", async () => {
     const frequent = generateText({ ...asked, model: hone()("base"), frequencyPenalty: 1 });
     await expect(frequent).rejects.toThrow(/^Invalid value for 'frequency_penalty': only 0 is supported/);

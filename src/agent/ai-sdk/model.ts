@@ -1,113 +1,207 @@
 /** A language model of the AI SDK (its LanguageModelV3) over a {@link Source} of turns. */
-import type {
-  LanguageModelV3,
-  LanguageModelV3Content,
-  LanguageModelV3FinishReason,
-  LanguageModelV3StreamPart,
-  LanguageModelV3Usage,
+import {
+  APICallError,
+  type LanguageModelV3,
+  type LanguageModelV3CallOptions,
+  type LanguageModelV3FinishReason,
+  type LanguageModelV3StreamPart,
+  type LanguageModelV3Usage,
+  type SharedV3Warning,
+  UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import type { Said, Source } from "./source.js";
+import { HoneError } from "../../core/util/errors.js";
+import { anyOf } from "../../core/util/signals.js";
+import type { Usage } from "../../serve/answers.js";
+import { ApiError } from "../../serve/errors.js";
+import { ChatError } from "../../serve/openai/failure.js";
+import type { ChatRequest } from "../../serve/requests.js";
+import { chatRequestOf } from "./request.js";
+import type { Answered, Choice, Said, Source } from "./source.js";
 
-function finishOf({ stop, calls }: Said): LanguageModelV3FinishReason {
-  if (stop !== "stop") return { unified: "length", raw: stop };
-  return { unified: calls.length > 0 ? "tool-calls" : "stop", raw: stop };
-}
+const FINISHES: Readonly<Record<string, LanguageModelV3FinishReason["unified"]>> = {
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool-calls",
+};
 
-const usageOf = ({ usage: { prompt, cached, sampled } }: Said): LanguageModelV3Usage => ({
-  inputTokens: { total: prompt, noCache: prompt - cached, cacheRead: cached, cacheWrite: undefined },
-  outputTokens: { total: sampled, text: undefined, reasoning: undefined },
-});
-
-const callsOf = ({ calls }: Said) =>
-  calls.map(({ id, name, arguments: input }) => ({
+const callsOf = ({ tool_calls: calls = [] }: Said) =>
+  calls.map(({ id, function: { name, arguments: input } }) => ({
     type: "tool-call" as const,
     toolCallId: id,
     toolName: name,
     input,
   }));
 
-/** The parts of a turn that is sampled, each begun and ended around its pieces. */
-class Parts {
-  #open: "text" | "reasoning" | undefined;
-  #number = 0;
-  readonly #send: (part: LanguageModelV3StreamPart) => void;
-
-  constructor(send: (part: LanguageModelV3StreamPart) => void) {
-    this.#send = send;
-  }
-
-  push(kind: "text" | "reasoning", delta: string | undefined): void {
-    if (!delta) return;
-    if (this.#open !== kind) {
-      this.close();
-      this.#open = kind;
-      this.#send({ type: `${kind}-start`, id: String(++this.#number) });
-    }
-    this.#send({ type: `${kind}-delta`, id: String(this.#number), delta });
-  }
-
-  close(): void {
-    if (this.#open) this.#send({ type: `${this.#open}-end`, id: String(this.#number) });
-    this.#open = undefined;
-  }
+function usageOf(usage: Usage | null | undefined): LanguageModelV3Usage {
+  const { prompt_tokens: total = 0, completion_tokens: sampled = 0, prompt_tokens_details: details } = usage ?? {};
+  const cached = details?.cached_tokens ?? 0;
+  return {
+    inputTokens: { total, noCache: total - cached, cacheRead: cached, cacheWrite: undefined },
+    outputTokens: { total: sampled, text: undefined, reasoning: undefined },
+  };
 }
 
+/** What is told at an answer's end. @param first its first chunk, or all of it */
+function endOf({ hone }: Answered, { finish_reason: raw, hone: problems }: Choice, usage: Usage | null | undefined) {
+  const { continued = false, history_rewritten: historyRewritten = 0, seed = null } = hone ?? {};
+  const { schema_problem: schemaProblem, call_problem: callProblem } = problems ?? {};
+  return {
+    finishReason: { unified: FINISHES[raw ?? ""] ?? "other", raw: raw ?? undefined },
+    usage: usageOf(usage),
+    providerMetadata: { hone: { continued, historyRewritten, seed, schemaProblem, callProblem } },
+  };
+}
+
+/** What of a request is not done as it asks. @param first of its answer */
+function warningsOf(
+  { rules }: Source,
+  { temperature }: LanguageModelV3CallOptions,
+  { hone }: Answered,
+): SharedV3Warning[] {
+  const fixed = rules?.fixedTemperature;
+  const warning = (feature: string, details: string) => ({ type: "unsupported" as const, feature, details });
+  const free =
+    "it is not enforced: ask for the form in the prompt; schemaProblem and callProblem of providerMetadata.hone name the first deviation";
+  return [
+    ...(fixed === undefined || temperature === undefined || temperature === fixed
+      ? []
+      : [warning("temperature", `turns of a rollout are sampled at ${fixed}`)]),
+    ...(hone?.not_enforced ?? []).map((what) =>
+      rules?.enforces === false ? warning(what, free) : warning("a part of a schema", what),
+    ),
+  ];
+}
+
+/** The error for the SDK, which asks again where that may help; one that is no answer as it is. */
+function sdkError(cause: unknown, url: string, requestBodyValues: ChatRequest): unknown {
+  if (!(cause instanceof ApiError || cause instanceof ChatError)) return cause;
+  const { status } = cause;
+  const isLocal = cause instanceof ApiError;
+  const message = isLocal ? cause.message : cause.text;
+  const error = isLocal ? cause.body.error : (cause.body as Partial<ApiError["body"]["error"]> | undefined);
+  if (error?.code === "unsupported_value") {
+    return new UnsupportedFunctionalityError({ functionality: error.param ?? "this option", message });
+  }
+  const data = error && { error };
+  return new APICallError({
+    message,
+    url,
+    requestBodyValues,
+    ...(status === 0 ? {} : { statusCode: status }),
+    isRetryable: status === 429 || status === 503 || (!isLocal && cause.kind === "connection"),
+    ...(data && { responseBody: JSON.stringify(data) }),
+    data,
+    cause,
+  });
+}
+
+const either = (...signals: readonly (AbortSignal | undefined)[]) =>
+  anyOf(signals.filter((signal) => signal !== undefined));
+
 export function languageModel(source: Source): LanguageModelV3 {
-  const response = () => ({ timestamp: new Date(), modelId: source.name });
+  const { name, url } = source;
+  const response = () => ({ timestamp: new Date(), modelId: name });
+  const early = () => new HoneError("the server's answer ended before the turn did");
+
+  async function* answersTo(request: ChatRequest, signal: AbortSignal): AsyncGenerator<Answered, undefined> {
+    try {
+      yield* source.ask(request, signal);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : sdkError(error, url, request);
+    }
+  }
+
+  /** @returns the answer, or its first chunk, and the `rest` of them */
+  const asked = async (options: LanguageModelV3CallOptions, stream: boolean, signal: AbortSignal) => {
+    const request = chatRequestOf(options, name);
+    const streamed = stream ? { stream, stream_options: { include_usage: true } } : {};
+    const rest = answersTo({ ...request, ...streamed }, signal);
+    const { value: first } = await rest.next();
+    if (!first) throw early();
+    return { first, rest, warnings: warningsOf(source, options, first) };
+  };
+
+  /** The parts of a turn that is streamed. @throws what refuses the request, before the first */
+  async function* partsOf(
+    options: LanguageModelV3CallOptions,
+    gone: AbortSignal,
+  ): AsyncGenerator<LanguageModelV3StreamPart, undefined> {
+    using ended = either(options.abortSignal, gone);
+    const { first, rest, warnings } = await asked(options, true, ended.signal);
+    yield { type: "stream-start", warnings };
+    yield { type: "response-metadata", ...response() };
+    let open: "reasoning" | "text" | undefined;
+    function* inside(kind: typeof open): Generator<LanguageModelV3StreamPart> {
+      if (open && open !== kind) yield { type: `${open}-end`, id: open };
+      if (kind && open !== kind) yield { type: `${kind}-start`, id: kind };
+      open = kind;
+    }
+    function* piece(kind: NonNullable<typeof open>, delta: string | null = ""): Generator<LanguageModelV3StreamPart> {
+      if (!delta) return;
+      yield* inside(kind);
+      yield { type: `${kind}-delta`, id: kind, delta };
+    }
+    let last: Choice | undefined;
+    let usage: Answered["usage"];
+    try {
+      for (let chunk: Answered | undefined = first; chunk; chunk = (await rest.next()).value) {
+        usage = chunk.usage ?? usage;
+        for (const choice of chunk.choices) {
+          const { delta = {}, finish_reason: reason } = choice;
+          yield* piece("reasoning", delta.reasoning_content);
+          yield* piece("text", delta.content);
+          yield* callsOf(delta);
+          if (reason !== null) last = choice;
+        }
+      }
+      yield* inside(undefined);
+      if (!last) throw early();
+      yield { type: "finish", ...endOf(first, last, usage) };
+    } catch (error) {
+      yield* inside(undefined);
+      yield { type: "error", error };
+    }
+  }
 
   return {
     specificationVersion: "v3",
     provider: "hone",
-    modelId: source.name,
+    modelId: name,
     supportedUrls: {},
 
     async doGenerate(options) {
-      const turn = await source.begin(options);
-      turn.admit();
-      const said = await turn.sample();
-      const content: LanguageModelV3Content[] = [
-        ...(said.reasoning ? [{ type: "reasoning" as const, text: said.reasoning }] : []),
-        ...(said.text ? [{ type: "text" as const, text: said.text }] : []),
-        ...callsOf(said),
-      ];
+      using ended = either(options.abortSignal);
+      const { first, warnings } = await asked(options, false, ended.signal);
+      const choice = first.choices[0] as Choice;
+      const { message = {} } = choice;
+      const { reasoning_content: reasoning, content: text } = message;
       return {
-        content,
-        finishReason: finishOf(said),
-        usage: usageOf(said),
-        warnings: [...turn.warnings],
+        content: [
+          ...(reasoning ? [{ type: "reasoning" as const, text: reasoning }] : []),
+          ...(text ? [{ type: "text" as const, text }] : []),
+          ...callsOf(message),
+        ],
+        ...endOf(first, choice, first.usage),
+        warnings,
         response: response(),
-        providerMetadata: { hone: { ...said.about } },
       };
     },
 
     async doStream(options) {
-      const turn = await source.begin(options);
       const gone = new AbortController();
-      turn.admit();
+      const parts = partsOf(options, gone.signal);
+      const first = await parts.next();
       const stream = new ReadableStream<LanguageModelV3StreamPart>({
-        async start(controller) {
-          const send = (part: LanguageModelV3StreamPart) => {
-            if (!gone.signal.aborted) controller.enqueue(part);
-          };
-          const parts = new Parts(send);
-          send({ type: "stream-start", warnings: [...turn.warnings] });
-          send({ type: "response-metadata", ...response() });
-          try {
-            const said = await turn.sample(({ content, reasoning_content: reasoning }) => {
-              parts.push("reasoning", reasoning);
-              parts.push("text", content);
-            }, gone.signal);
-            parts.close();
-            callsOf(said).forEach(send);
-            const finishReason = finishOf(said);
-            send({ type: "finish", finishReason, usage: usageOf(said), providerMetadata: { hone: { ...said.about } } });
-          } catch (error) {
-            parts.close();
-            send({ type: "error", error });
-          }
-          if (!gone.signal.aborted) controller.close();
+        start: (controller) => controller.enqueue(first.value as LanguageModelV3StreamPart),
+        pull: async (controller) => {
+          const { value } = await parts.next();
+          if (value) controller.enqueue(value);
+          else controller.close();
         },
-        cancel: () => gone.abort(new Error("the stream was cancelled")),
+        cancel: async () => {
+          gone.abort(new Error("the stream was cancelled"));
+          await parts.return(undefined);
+        },
       });
       return { stream };
     },

@@ -3,7 +3,6 @@ import {
   type LanguageModelV3CallOptions,
   type LanguageModelV3Message,
   type LanguageModelV3ToolResultOutput,
-  type SharedV3Warning,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
 import { toJson } from "../../core/util/json.js";
@@ -92,16 +91,11 @@ export function chatRequestOf(options: LanguageModelV3CallOptions, model: string
     top_k: options.topK,
     seed: options.seed,
     max_completion_tokens: options.maxOutputTokens,
-    ...(stopSequences && stopSequences.length > 0 ? { stop: stopSequences } : {}),
-    ...(responseFormat?.type === "json"
-      ? { response_format: { type: "json_schema" as const, json_schema: { name: "answer", schema } } }
-      : {}),
+    stop: stopSequences && stopSequences.length > 0 ? stopSequences : undefined,
+    response_format:
+      responseFormat?.type === "json" ? { type: "json_schema", json_schema: { name: "answer", schema } } : undefined,
     // Others than 0 are refused by who reads the request.
     frequency_penalty: frequencyPenalty as 0 | undefined,
     presence_penalty: presencePenalty as 0 | undefined,
   };
 }
-
-/** @param lines what of the request's schemas no grammar expresses */
-export const leftOut = (lines: readonly string[]): SharedV3Warning[] =>
-  lines.map((details) => ({ type: "unsupported", feature: "a part of a schema", details }));

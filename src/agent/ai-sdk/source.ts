@@ -1,38 +1,45 @@
-/** Where the turns of a {@link languageModel} are sampled: in this process, or by a server. */
-import type { LanguageModelV3CallOptions, SharedV3Warning } from "@ai-sdk/provider";
+/** Where the turns of a {@link languageModel} are sampled: in this process, or by a server. Both answer as /v1/chat/completions. */
+import type { Usage } from "../../serve/answers.js";
+import type { ServedModel } from "../../serve/model.js";
+import type { ChatRequest, writtenCall } from "../../serve/requests.js";
+import type { Turns } from "../../serve/turns.js";
 
-/** Text that is new in a turn that is sampled. */
-export interface Piece {
-  readonly content?: string | undefined;
-  readonly reasoning_content?: string | undefined;
-}
-
-/** A turn of the model. */
+/** A turn of the model, or a piece of one. */
 export interface Said {
-  readonly reasoning: string;
-  readonly text: string;
-  /** Their arguments as JSON. */
-  readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
-  /** What ended it: "stop", or the limit. */
-  readonly stop: string;
-  /** Numbers of tokens; `cached`: those of the prompt whose KV was there. */
-  readonly usage: { readonly prompt: number; readonly cached: number; readonly sampled: number };
-  /** `providerMetadata.hone` */
-  readonly about: Readonly<Record<string, number | boolean | string | null>>;
+  readonly content?: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly ReturnType<typeof writtenCall>[];
 }
 
-/** A turn that has been asked for. */
-export interface Turn {
-  readonly warnings: readonly SharedV3Warning[];
-  /** Call right before `sample`: in between others would be admitted too. @throws where too many wait */
-  admit(): void;
-  /** @param gone aborted when nobody reads the turn any more */
-  sample(onPiece?: (piece: Piece) => void, gone?: AbortSignal): Promise<Said>;
+export interface Choice {
+  /** Of an answer that is whole. */
+  readonly message?: Said;
+  /** Of a chunk. */
+  readonly delta?: Said;
+  /** Null before the last chunk. */
+  readonly finish_reason: string | null;
+  readonly hone?: ReturnType<Turns["problemsOf"]>;
 }
 
-/** All of it throws the errors of the AI SDK. */
+/** What is read of an answer, or of a chunk of one. */
+export interface Answered {
+  readonly choices: readonly Choice[];
+  /** Of an answer that is whole, and of the last chunk. */
+  readonly usage?: Usage | null;
+  readonly hone?: Turns["hone"];
+}
+
 export interface Source {
   /** The model's id. */
   readonly name: string;
-  begin(options: LanguageModelV3CallOptions): Promise<Turn>;
+  /** As errors name it. */
+  readonly url: string;
+  /** Of a model of this process: what it does not do as requests ask. */
+  readonly rules?: Pick<ServedModel, "enforces" | "fixedTemperature">;
+  /**
+   * The one answer to a request, or with `stream` its chunks.
+   *
+   * @throws ApiError, ChatError
+   */
+  ask(request: ChatRequest, signal: AbortSignal): AsyncIterable<Answered>;
 }

@@ -55,7 +55,7 @@ export function joined(text: string) {
 const TEXTS = ["content", "reasoning_content", "reasoning", "refusal", "text"];
 
 /** What a stream has said as a whole, in the form of an answer that is none; whether it said its end. */
-export function join(chunks: readonly Fields[], done: boolean) {
+function join(chunks: readonly Fields[], done: boolean) {
   const message: Fields = {};
   const calls: Fields[] = [];
   const said: { finish: unknown; usage: unknown; error: unknown } = {

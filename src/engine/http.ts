@@ -37,7 +37,7 @@ const MOST = 16 * MIB;
 const PROGRESS = 16_384;
 
 /** Every answer has its own limit. */
-const newAgent = () => new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+const newAgent = () => new Agent({ connectTimeout: 0, headersTimeout: 0, bodyTimeout: 0 });
 
 /** The server has closed a connection that was kept, after a number of requests or seconds, just before a request. */
 function isStale(error: unknown): boolean {

@@ -179,7 +179,9 @@ function writerOf(file: string) {
       }
       return "duplicate";
     }
-    const own = isTaken ? derivedId(mail) : mail.messageId;
+    let own = mail.messageId;
+    // A derived one is taken where a mail that was once given it came with another text.
+    for (let { body } = mail; byMessageId.has(asStored(own)); body += own) own = derivedId({ ...mail, body });
     const id = insert({ ...mail, messageId: own });
     byContent.set(content, id);
     byMessageId.set(asStored(own), id);

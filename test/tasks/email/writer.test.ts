@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Mail } from "../../../src/email/mail.js";
+import { derivedId, type Mail } from "../../../src/email/mail.js";
 import { openMailDatabaseWriter } from "../../../src/email/writer.js";
 import { mail as anyMail, scenario } from "../../support/mails.js";
 
@@ -65,6 +65,15 @@ test("copies of subject, body and sender are folded into the first, and stay fin
     { message_id: expect.stringMatching(/@derived\.hone>$/) },
   ]);
   expect(rows("SELECT * FROM message_aliases")).toEqual([{ alias: "<2@x>", message_id: "<1@x>" }]);
+});
+
+test("a mail without an id is imported beside one that has the id derived of it, with another text", () => {
+  const writer = openMailDatabaseWriter(file);
+  const messageId = derivedId(mail());
+  expect(writer.add(mail({ messageId, body: "The budget" }))).toBe("imported");
+  expect(writer.add(mail({ messageId }))).toBe("id_taken");
+  writer.finish();
+  expect(rows("SELECT body FROM emails ORDER BY id")).toEqual([{ body: "The budget" }, { body: "The budget is 5." }]);
 });
 
 test("scenarios keep their order; an id given twice is refused in one line", () => {

@@ -278,6 +278,8 @@ export class Converter {
     if (schema === false) return [];
     if (!isObject(schema)) throw new BadSchema(at.path, String(schema), "it is no schema");
     this.#takePart(at);
+    // Those that stand beside anyOf lead to no place around it.
+    const around = new Set(open);
     const { $ref, allOf = [], anyOf, oneOf, ...beside } = schema;
     const own = Object.fromEntries(
       Object.entries(beside).filter(([key, value]) => value !== undefined && !isAnnotation(key)),
@@ -295,7 +297,7 @@ export class Converter {
       if (list === undefined) continue;
       // The same as the whole: no alternative to it.
       const others = [...this.#schemasIn(list, keyword, at).entries()].filter(
-        ([, one]) => !(isObject(one) && open.has(String(one.$ref))),
+        ([, one]) => !(isObject(one) && around.has(String(one.$ref))),
       );
       if (others.length === 0) {
         this.#tell(at, keyword, "its alternatives lead back to where it stands");
@@ -304,7 +306,7 @@ export class Converter {
       demand(keyword, [{ own: tagOf(schema), at }]);
       demand(
         keyword,
-        others.flatMap(([index, one]) => this.#alternatives(one, inner(at, `${keyword}.${index}`), new Set(open))),
+        others.flatMap(([index, one]) => this.#alternatives(one, inner(at, `${keyword}.${index}`), new Set(around))),
       );
     }
     return all;

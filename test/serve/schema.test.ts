@@ -343,6 +343,15 @@ describe("a grammar lets pass", () => {
     );
   });
 
+  test("an alternative that is demanded beside the others, too", async () => {
+    const schema = {
+      $ref: "#/$defs/E",
+      anyOf: [{ $ref: "#/$defs/E" }, { type: "number", maximum: 0 }],
+      $defs: { E: { enum: [2, null] } },
+    };
+    expect(await Promise.all(["null", "2", "0"].map((text) => accepts(schema, text)))).toEqual([true, true, false]);
+  });
+
   test("no closing tag where it would end a call, in texts, names, values and patterns", async () => {
     const schema = object({
       "</b>": { const: "</c>" },

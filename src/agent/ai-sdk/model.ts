@@ -150,6 +150,7 @@ export function languageModel(source: Source): LanguageModelV3 {
           const { delta = {}, finish_reason: reason } = choice;
           yield* piece("reasoning", delta.reasoning_content);
           yield* piece("text", delta.content);
+          if (delta.tool_calls) yield* inside(undefined);
           yield* callsOf(delta);
           if (reason !== null) last = choice;
         }

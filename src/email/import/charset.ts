@@ -1,11 +1,17 @@
 /**
  * Decodes bytes by the charset that a mail names: labels of the Encoding Standard by the runtime, UTF-7, DOS code pages
- * and others by iconv-lite, also where a mail program put something around the label (`x-windows-949`, `gb2312_charset`,
- * `_iso-2022-jp$SIO`). Text in UTF-8 is known by itself, whatever its label (`cp65001`).
+ * and others by iconv-lite, also where a mail program put something around the label (`x-ms-cp932`, `gb2312_charset`,
+ * `_iso-2022-jp$SIO`). Text in UTF-8 is known by itself, whatever its label.
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import { TextDecoder } from "node:util";
 import iconv from "iconv-lite";
+
+/** Names that only mail programs use. */
+const aliases = new Map([
+  ["cp65001", "utf-8"],
+  ["cn-gb", "gb2312"],
+]);
 
 type Decode = (bytes: Buffer) => string;
 
@@ -39,7 +45,7 @@ function decoderOf(given: string): Decode | undefined {
   if (direct) return direct;
   // iconv-lite also has what is no charset.
   if (!/^(?:base64|hex)$/.test(label) && iconv.encodingExists(label)) return (bytes) => iconv.decode(bytes, label);
-  const bare = label.replace(/^(?:x-|_)|(?:_charset|\$.*)$/g, "");
+  const bare = aliases.get(label) ?? label.replace(/^(?:x-|ms-|_)|(?:_charset|\$.*)$/g, "");
   return bare === label ? undefined : decoderOf(bare);
 }
 

@@ -103,6 +103,17 @@ test("the next run continues what the last one left", async () => {
   expect(gets()[0]?.range).toBe(`bytes=${had}-`);
 });
 
+test("a connection that is cut is continued also where Python has completed the file meanwhile", async () => {
+  const byPython = () => {
+    const here = kept();
+    if (here >= 100_000) writeFileSync(join(cache, "datasets--a--mails/blobs", sha256(large)), large);
+    return here;
+  };
+  server.behave = { cuts: [100_000], kept: byPython };
+  expect(contents(await fetched())).toEqual(both);
+  expect(blobs().sort()).toEqual([sha256(large), gitBlob(small)].sort());
+});
+
 test("a server that knows no ranges sends everything again", async () => {
   server.behave = { cuts: [100_000], noRanges: true };
   expect(contents(await fetched())).toEqual(both);

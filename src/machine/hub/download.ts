@@ -63,7 +63,11 @@ const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size
 
 /** Bytes of a file's content that are here already: all of it, or of a partial file that can be resumed. */
 function bytesHere(cache: RepositoryCache, file: RemoteFile): number {
-  if (sizeOf(cache.blob(file.checksum)) === file.size) return file.size;
+  return sizeOf(cache.blob(file.checksum)) === file.size ? file.size : partHere(cache, file);
+}
+
+/** Bytes of the partial file alone: Python may complete the content meanwhile. */
+function partHere(cache: RepositoryCache, file: RemoteFile): number {
   const have = sizeOf(partOf(cache, file)) ?? 0;
   return have <= file.size ? have : 0;
 }
@@ -86,7 +90,7 @@ async function download(
   const { repository, revision } = listing;
   const part = partOf(cache, file);
   await mkdir(dirname(part), { recursive: true });
-  let have = bytesHere(cache, file);
+  let have = partHere(cache, file);
   if (have !== file.size || have === 0) {
     const rest = () => (have > 0 ? { headers: { range: `bytes=${have}-` } } : {});
     const request = () => ({ url, repository, revision, ...rest() });
@@ -111,7 +115,7 @@ async function download(
         }
       } finally {
         await output.close();
-        have = bytesHere(cache, file);
+        have = partHere(cache, file);
       }
       if (have !== file.size) throw new Interrupted(`${have} of ${file.size} bytes came`);
     });

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -120,6 +120,16 @@ describe("yarn doctor", () => {
     expect(readFileSync(log, "utf8")).toContain("RuntimeError: no kernel image");
     expect(readdirSync(dirname(log))).toEqual([basename(log)]);
     rmSync(dirname(log), { recursive: true });
+  });
+
+  it("has told what it found before an addon that ends the process as it loads", () => {
+    const abort = join(folder, "abort.cjs");
+    writeFileSync(abort, "process.dlopen = (_, file) => /hone/.test(file.split('/').at(-1)) && process.abort();");
+    vi.stubEnv("NODE_OPTIONS", `--require=${abort}`);
+    const { status, stdout } = doctor(["--gpu", "off"]);
+    expect(status).not.toBe(0);
+    expect(stdout).toMatch(/node .*\n.*memory .*\n.*disk /s);
+    expect(stdout).not.toMatch(/addon|rollouts/);
   });
 
   it("refuses a card that is not there in one line", () => {

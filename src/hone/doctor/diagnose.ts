@@ -32,8 +32,10 @@ export async function diagnose(
       return work(onLine);
     });
   const { gpu, device, threads, learner, python } = choice;
+  tell([checkNode(), checkMemory(), checkDisk(choice.home)]);
+  // An addon may end this process as it loads: what was found before is told by then.
   const addon = checkAddon();
-  tell([checkNode(), checkMemory(), checkDisk(choice.home), addon, checkBackends()]);
+  tell([addon, checkBackends()]);
 
   const report = reportDevice(choice, python === undefined ? packagesIn() : await packagesOfPython(python));
   // Where the driver runs no CUDA, that is what is wrong.

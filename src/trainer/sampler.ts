@@ -114,7 +114,8 @@ export class ScenarioSampler implements StepScenarios {
     }
     const missing = this.groupsPerStep - own.length;
     if (missing > 0 && at > 0) return this.#chooseAt(step, { epoch: epoch + 1, at: 0 });
-    const soonest = order.filter(rests).sort((a, b) => until(a) - until(b));
+    // A run that resumes, or is replayed, comes by here for each step before.
+    const soonest = (this.#until.size > 0 ? order.filter(rests) : []).sort((a, b) => until(a) - until(b));
     const resting = new Set(soonest.slice(missing).map(({ id }) => id));
     return { step, own: [...own, ...soonest.slice(0, missing)], resting, epoch, next: { epoch, at: end } };
   }

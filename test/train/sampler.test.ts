@@ -24,6 +24,17 @@ describe("the scenario sampler", () => {
     expect(ids(new ScenarioSampler(scenarios, { groupsPerStep: 3, seed: 2 }).next(5, [], 0))).not.toEqual(before[4]);
   });
 
+  it("resumes at a late step without looking at each scenario for each step before", () => {
+    let looked = 0;
+    const watched = Array.from({ length: 2000 }, (_, i): Scenario => {
+      const one = { id: "", split: i > 0 ? "train" : "test" } as const;
+      return Object.defineProperty(one, "id", { get: () => looked++ && `s${i}` }) as unknown as Scenario;
+    });
+    const sampler = new ScenarioSampler(watched, { groupsPerStep: 4, seed: 1 });
+    expect(sampler.next(300, [], 0)).toHaveLength(4);
+    expect(looked).toBeLessThan(2 * 300 * 4);
+  });
+
   it("validates on test scenarios that `yarn eval --fresh` can name again by the run's settings", () => {
     const sampler = new ScenarioSampler(scenarios, { groupsPerStep: 2, seed: 1 });
     const validated = sampler.ofValidation(2);

@@ -178,6 +178,11 @@ test("mirrors that list names only: size and checksum come from the files' own h
   server.behave = { noBlobs: true, damage: true };
   rmSync(join(cache, "datasets--a--mails"), { recursive: true });
   await expect(fetched()).rejects.toThrow(/wrong checksum/);
+  server.behave = { noBlobs: true, noSize: true };
+  rmSync(join(cache, "datasets--a--mails"), { recursive: true });
+  await expect(fetched()).rejects.toThrow(
+    /parquet comes without its size or a checksum, so .*: use another HF_ENDPOINT$/,
+  );
 });
 
 test("the token goes to the endpoint and to nobody else", async () => {

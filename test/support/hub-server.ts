@@ -29,6 +29,8 @@ export interface Misbehaviour {
   noRanges?: boolean;
   /** The listing has names only, as on some mirrors. */
   noBlobs?: boolean;
+  /** A redirect says nothing of the file's size. */
+  noSize?: boolean;
   /** The listing never ends. */
   endless?: boolean;
   /** Sends headers, then nothing. */
@@ -130,7 +132,7 @@ export class HubServer {
       const headers = {
         "x-repo-commit": revision,
         "x-linked-etag": `"${sha256(content)}"`,
-        "x-linked-size": content.length,
+        ...(this.behave.noSize ? { "content-length": 0 } : { "x-linked-size": content.length }),
       };
       return void response.writeHead(302, { ...headers, location: this.#address(this.#cdn) + request.url }).end();
     }

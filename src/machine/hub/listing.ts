@@ -94,10 +94,14 @@ export async function describe(listing: Listing, path: string, options: HubOptio
     async ({ headers }) => {
       // x-linked-etag belongs to the file if the answer is a redirect or a Git LFS pointer.
       const tag = headers.get("x-linked-etag") ?? headers.get("etag") ?? "";
-      const size = Number(headers.get("x-linked-size") ?? headers.get("content-length"));
+      // The length of a redirect is that of its own content.
+      const length = headers.has("location") ? null : headers.get("content-length");
+      const size = Number(headers.get("x-linked-size") ?? length ?? Number.NaN);
       const file = fileSchema.safeParse({ path, size, checksum: tag.replace(/^(?:W\/)?"|"$/g, "") });
       if (file.success) return file.data;
-      throw new HoneError(`${url} comes without a checksum, so it could not be trusted: use another HF_ENDPOINT`);
+      throw new HoneError(
+        `${url} comes without its size or a checksum, so it could not be trusted: use another HF_ENDPOINT`,
+      );
     },
   );
 }

@@ -34,6 +34,7 @@ const faults = {
   "has a defect": /^the agent's own$/,
   "has a defect while it handles the model's": /ended with code 1: KeyError: 'defect'/,
   "imports what is not there": /ImportError: cannot import name 'MaxTurnsExceeded'/,
+  "asks the AI SDK's model to read a file": /^file parts: models here read text alone$/,
   "is refused, and gives up": /^after a refusal; its last request was answered with: /,
   "runs a program that is killed": /was ended by SIGKILL/,
   "returns nothing": /rollout returned undefined/,

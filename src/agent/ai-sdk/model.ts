@@ -101,6 +101,14 @@ const either = (...signals: readonly (AbortSignal | undefined)[]) =>
 export function languageModel(source: Source): LanguageModelV3 {
   const { name, url } = source;
   const response = () => ({ timestamp: new Date(), modelId: name });
+  const requestOf = (options: LanguageModelV3CallOptions) => {
+    try {
+      return chatRequestOf(options, name);
+    } catch (error) {
+      source.rules?.onError(error);
+      throw error;
+    }
+  };
   const early = () => new HoneError("the server's answer ended before the turn did");
 
   async function* answersTo(request: ChatRequest, signal: AbortSignal): AsyncGenerator<Answered, undefined> {
@@ -113,7 +121,7 @@ export function languageModel(source: Source): LanguageModelV3 {
 
   /** @returns the answer, or its first chunk, and the `rest` of them */
   const asked = async (options: LanguageModelV3CallOptions, stream: boolean, signal: AbortSignal) => {
-    const request = chatRequestOf(options, name);
+    const request = requestOf(options);
     const streamed = stream ? { stream, stream_options: { include_usage: true } } : {};
     const rest = answersTo({ ...request, ...streamed }, signal);
     const { value: first } = await rest.next();

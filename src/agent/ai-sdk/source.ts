@@ -34,8 +34,8 @@ export interface Source {
   readonly name: string;
   /** As errors name it. */
   readonly url: string;
-  /** Of a model of this process: what it does not do as requests ask. */
-  readonly rules?: Pick<ServedModel, "enforces" | "fixedTemperature">;
+  /** Of a model of this process: what it does not do as requests ask; it is told of one that is refused before it is asked. */
+  readonly rules?: Pick<ServedModel, "enforces" | "fixedTemperature" | "onError">;
   /**
    * The one answer to a request, or with `stream` its chunks.
    *

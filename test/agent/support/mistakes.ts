@@ -1,6 +1,6 @@
 /** Agents that end with an error, as their scenario's question says: some for a mistake of the model, some for their own. */
 import { type AgentContext, defineTask, type Scenario } from "@hone-rl/hone";
-import { generateObject, jsonSchema, NoSuchToolError } from "ai";
+import { generateObject, generateText, jsonSchema, NoSuchToolError } from "ai";
 
 type Context = AgentContext<Scenario>;
 
@@ -49,6 +49,10 @@ import sys
 class ${name}(Exception): __module__ = "${module}"
 ${code.replaceAll("RAISE", `raise ${name}`)}
 `;
+
+const inForm = {
+  response_format: { type: "json_schema", json_schema: { name: "a", schema: { type: "object", required: ["day"] } } },
+};
 
 const moods: Record<string, (context: Context) => unknown> = {
   async "is content with another form"(context) {
@@ -132,8 +136,7 @@ except Exception:
     JSON.parse((await ask(context, { max_tokens: undefined })).content ?? "");
   },
   async "cannot read an answer in another form"(context) {
-    const asked = { type: "json_schema", json_schema: { name: "a", schema: { type: "object", required: ["day"] } } };
-    JSON.parse((await ask(context, { response_format: asked })).content ?? "");
+    JSON.parse((await ask(context, inForm)).content ?? "");
   },
 
   // Faults of the program.
@@ -153,6 +156,11 @@ except Exception:
   async "imports what is not there"(context) {
     await ask(context);
     await context.run("python3", ["-c", "from os import MaxTurnsExceeded"]);
+  },
+  async "asks the AI SDK's model to read a file"(context) {
+    await ask(context, inForm);
+    const file = { type: "file" as const, data: new Uint8Array(1), mediaType: "application/pdf" };
+    await generateText({ model: context.model, messages: [{ role: "user", content: [file] }] });
   },
   async "is refused, and gives up"(context) {
     await ask(context);

@@ -51,7 +51,7 @@ export function chooseScenarios(all: readonly Scenario[], choice: ScenarioChoice
   return new Random("scenarios", choice.seed).sample(ofSplit, choice.n);
 }
 
-export interface RolloutsToFile extends Omit<GatherOptions, "step" | "onTrajectory"> {
+interface RolloutsToFile extends Omit<GatherOptions, "step" | "onTrajectory"> {
   /** Path of the trajectory file. */
   readonly out: string;
   /** Called at the start, and after every finished rollout with it. */

@@ -22,7 +22,7 @@ import { Random } from "../core/util/random.js";
 import { validationScenarios } from "../scenarios/held-out.js";
 
 /** Which scenarios of the train split sit out. */
-export interface SittingOut {
+interface SittingOut {
   /** Epochs for which those sit out that teach nothing, and those of `aside`. 0: the former do not, and the latter are out for good. */
   readonly rest: number;
   /** Ids of scenarios that sit out from the start. */

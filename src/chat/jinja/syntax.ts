@@ -39,7 +39,7 @@ export type ForLoop = Node<"For", { loopvar: Name | TupleOf; iterable: Expressio
 /** `value` null: the text of the body is assigned. */
 export type Assignment = Node<"Set", { assignee: Expression; value: Expression | null; body: Body }>;
 export type MacroOf = Node<"Macro", { name: Name; args: readonly Parameter[]; body: Body }>;
-export type CallBlock = Node<"CallStatement", { call: Call; callerArgs: readonly Parameter[] | null; body: Body }>;
+type CallBlock = Node<"CallStatement", { call: Call; callerArgs: readonly Parameter[] | null; body: Body }>;
 
 export type Statement =
   | Node<"Comment" | "Break" | "Continue">

@@ -16,7 +16,7 @@ import { correctnessQuality, type JudgedAnswer } from "../report/correctness-qua
 import { type FileConfig, type FileIo, filesOf, openHomeJudge, readGroups, writeJudged } from "./files.js";
 
 /** One line of the new file. */
-export type AnswerRow = ReturnType<typeof rowOf>;
+type AnswerRow = ReturnType<typeof rowOf>;
 
 export type AnswersSummary = Awaited<ReturnType<typeof judgeAnswers>>;
 
